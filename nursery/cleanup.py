@@ -1,0 +1,76 @@
+"""The only shielded scope of the code base: what must be finished although the caller was cancelled."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, TypeVarTuple
+
+import trio
+
+from nursery.groups import unwrapped
+from nursery.naming import name_of
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class CleanupExpired(Exception):
+    """A cleanup did not end within its deadline and was cut off; whether it took effect is unknown."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what} did not end within {seconds:g} s and was cut off: its outcome is unknown.")
+        self.what = what
+        self.seconds = seconds
+
+
+async def finish(
+    fn: Callable[[*Ts], Awaitable[T]],
+    *args: *Ts,
+    seconds: float,
+    on_expiry: Callable[[], None] | None = None,
+) -> T:
+    """Run `fn(*args)` to its end although the caller is cancelled, for at most `seconds`.
+
+    A cancellation of the caller stays pending and is delivered at its next checkpoint after `finish`.
+
+    At the deadline `fn` is cancelled and `on_expiry` is called at once, while `fn` may still be waiting: asyncpg
+    waits without limit for a frozen server to acknowledge a cancellation, and only `terminate()` ends that wait.
+    `on_expiry` must be quick and must not raise.
+
+    If `fn` returns in spite of the expiry, its answer is the truth and is returned.
+
+    Raises:
+        CleanupExpired: `fn` was cut off, or failed after the deadline (the failure is the cause).
+    """
+    with trio.CancelScope(shield=True) as scope:
+        try:
+            if on_expiry is None:
+                scope.deadline = trio.current_time() + seconds
+                return await fn(*args)
+            with unwrapped():
+                async with trio.open_nursery() as watchdog:
+                    watchdog.start_soon(_expire, watchdog.cancel_scope, scope, seconds, on_expiry)
+                    result = await fn(*args)
+                    watchdog.cancel_scope.cancel()
+                return result
+        except Exception as error:
+            if scope.cancel_called:
+                raise CleanupExpired(_what(fn, args), seconds) from error
+            raise
+    raise CleanupExpired(_what(fn, args), seconds)
+
+
+async def _expire(
+    watch: trio.CancelScope, cleanup: trio.CancelScope, seconds: float, on_expiry: Callable[[], None]
+) -> None:
+    """Cut the cleanup off after `seconds`. Its own task, because a cleanup stuck in a wait cannot do it itself."""
+    await trio.sleep(seconds)
+    # The cleanup may have ended in the very tick in which the sleep did. Then `on_expiry` would terminate a
+    # connection that is already back in its pool, perhaps in other hands.
+    if not watch.cancel_called:
+        cleanup.cancel()
+        on_expiry()
+
+
+def _what(fn: Callable[..., object], args: tuple[object, ...]) -> str:
+    """Name what ran: for `finish(run_asyncio, connection.close)` the second name is the telling one."""
+    names = [name_of(fn), *(name_of(arg) for arg in args[:1] if callable(arg))]
+    return " of ".join(names)

@@ -1,0 +1,156 @@
+"""What can go wrong between us and one endpoint: one exception per refusal, one value per reason.
+
+Two families, because they mean opposite things (RPC-4). An `EndpointFault` says that the endpoint gave no usable
+answer: it counts against the endpoint, and the question is still open. An `RpcRefused` *is* the answer: the endpoint
+understood the question and said no; asking another endpoint the same thing is the caller's decision.
+
+No text in here contains the endpoint's URL beyond scheme, host and port (RPC-10).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from attrs import field, frozen
+
+Stage: TypeAlias = Literal["slot", "chain check", "headers", "body"]
+"""Where an exchange stood: waiting for one of our own connections, for the chain id, for headers, for the body."""
+
+
+@frozen
+class Transport:
+    """The connection failed: refused, reset, not TLS, closed before or inside the answer, or not HTTP."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@frozen
+class DeadlinePassed:
+    """The whole exchange took longer than allowed. At stage "slot" the wait was for our own in-flight bound."""
+
+    seconds: float
+    stage: Stage
+
+    def __str__(self) -> str:
+        if self.stage == "slot":
+            return f"no free connection within {self.seconds:g} s: our own in-flight bound is used up"
+        return f"no whole answer within {self.seconds:g} s (was waiting at: {self.stage})"
+
+
+@frozen
+class HttpStatus:
+    """The endpoint answered with an HTTP status that carries no JSON-RPC answer; redirects are among them."""
+
+    status: int
+    retry_after_seconds: int | None = None
+
+    def __str__(self) -> str:
+        wait = "" if self.retry_after_seconds is None else f", asks to wait {self.retry_after_seconds} s"
+        redirect = " (a redirect, not followed)" if 300 <= self.status < 400 else ""
+        return f"HTTP status {self.status}{redirect}{wait}"
+
+
+@frozen
+class BodyTooLarge:
+    """The answer is larger than we accept, counted after decompression."""
+
+    bytes_max: int
+
+    def __str__(self) -> str:
+        return f"the answer is larger than {self.bytes_max} bytes"
+
+
+@frozen
+class Malformed:
+    """The answer is not the JSON-RPC answer to what was asked: wrong id, missing or mistyped field, not JSON, …"""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return f"unusable answer: {self.detail}"
+
+
+@frozen
+class ChainMismatch:
+    """The endpoint serves another chain than the configured one."""
+
+    expected: int
+    found: int
+
+    def __str__(self) -> str:
+        return f"serves chain id {self.found}, expected {self.expected}: point the URL at the right network"
+
+
+Reason: TypeAlias = Transport | DeadlinePassed | HttpStatus | BodyTooLarge | Malformed | ChainMismatch
+
+
+class RpcError(Exception):
+    """Anything this package raises about an endpoint."""
+
+
+@frozen
+class EndpointUrlRefused(RpcError):
+    """An RPC URL that cannot be used. `shown` is the URL without its secrets."""
+
+    shown: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"RPC URL {self.shown} is not usable: {self.detail}"
+
+
+@frozen
+class EndpointFault(RpcError):
+    """The endpoint gave no usable answer; the question is open. For a write: its outcome is unknown."""
+
+    endpoint: str
+    reason: Reason
+    method: str = ""
+
+    def __str__(self) -> str:
+        asked = f" ({self.method})" if self.method else ""
+        return f"{self.endpoint}{asked}: {self.reason}"
+
+    def about(self, method: str) -> EndpointFault:
+        """The same fault for another question that it hit too: an exception belongs to one raiser only."""
+        return fault(self.endpoint, method, self.reason)
+
+
+@frozen
+class WrongChain(EndpointFault):
+    """The endpoint serves another chain; nothing it says may be used. `reason` names expected and found chain id."""
+
+
+@frozen
+class RpcRefused(RpcError):
+    """The endpoint answered with a JSON-RPC error: the caller's request was understood and refused.
+
+    `message` is printable and bounded, secrets of the URL removed; `data` is the parsed JSON as it came.
+    """
+
+    code: int
+    message: str
+    data: object = field(default=None, repr=False)
+    endpoint: str = ""
+    method: str = ""
+
+    def __str__(self) -> str:
+        asked = f" ({self.method})" if self.method else ""
+        return f"{self.endpoint or 'endpoint'}{asked} refused with code {self.code}: {self.message}"
+
+
+@frozen
+class Reverted(RpcRefused):
+    """The EVM ran the call and reverted it. `data` is the revert data (may be empty), `reason` what it says."""
+
+    data: bytes = field(default=b"", repr=False)
+    reason: str | None = None
+
+
+def fault(endpoint: str, method: str, reason: Reason) -> EndpointFault:
+    """The exception for a reason; a chain mismatch gets its own class."""
+    kind = WrongChain if isinstance(reason, ChainMismatch) else EndpointFault
+    return kind(endpoint=endpoint, method=method, reason=reason)

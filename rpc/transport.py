@@ -1,0 +1,157 @@
+"""HTTP/1.1 to one endpoint: one POST, one bounded answer. The only user of the HTTP library.
+
+The library's connection pool is used without its client on top. The client would log each URL with its key, keep
+cookies, follow proxies and redirects, decode any chain of encodings, and cost a third of the throughput.
+
+Nothing here has a time limit of its own: the caller's cancel scope bounds the whole exchange, and `Progress` tells it
+where that stood.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import httpx2
+import trio
+from attrs import define, field, frozen
+
+from rpc.errors import BodyTooLarge, Malformed, Reason, Stage, Transport
+from rpc.foreign_text import printable
+from rpc.inflate import ACCEPTED_ENCODING, Body, Garbled, TooLarge
+from rpc.urls import EndpointUrl
+
+HTTP_OK = 200
+_REFUSAL_BODY_BYTES_MAX = 64 * 1024
+_REFUSAL_BODY_SECONDS = 2.0
+_DETAIL_CHARACTERS_MAX = 200
+
+
+class ExchangeFailed(Exception):
+    """The exchange gave no HTTP answer; `reason` says why. The endpoint makes it an EndpointFault."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+@define
+class Progress:
+    """Where an exchange stands, for whoever cuts it off."""
+
+    stage: Stage = "slot"
+
+
+@frozen
+class HttpAnswer:
+    """A status and its decoded body. For a status other than 200 the body is empty when it was large or slow.
+
+    `connection` stands for the connection the answer came over: the same object while it is kept alive.
+    """
+
+    status: int
+    body: bytes = field(repr=False)
+    retry_after: str | None
+    connection: object = field(repr=False)
+
+
+class HttpTransport:
+    """Connections to one endpoint, at most `in_flight_max` of them, kept alive between exchanges."""
+
+    def __init__(self, http: httpx2.AsyncHTTPTransport, url: EndpointUrl, in_flight_max: int, bytes_max: int) -> None:
+        self._http = http
+        self._redact = url.redact
+        self._target = httpx2.URL(url.target)
+        self._headers = httpx2.Headers(
+            {
+                "host": self._target.netloc.decode("ascii"),
+                "user-agent": "tayho",
+                "accept": "application/json",
+                "accept-encoding": ACCEPTED_ENCODING,
+                "content-type": "application/json",
+                **({} if url.authorization is None else {"authorization": url.authorization}),
+            }
+        )
+        self._slots = trio.CapacityLimiter(in_flight_max)
+        self._bytes_max = bytes_max
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: EndpointUrl,
+        *,
+        in_flight_max: int,
+        body_bytes_max: int,
+        keepalive_seconds: float,
+        tls: ssl.SSLContext | None,
+    ) -> AsyncIterator[HttpTransport]:
+        """Connects lazily; closes every connection at the end. `tls` None means the system's trusted roots."""
+        limits = httpx2.Limits(
+            max_connections=in_flight_max,
+            max_keepalive_connections=in_flight_max,
+            keepalive_expiry=keepalive_seconds,
+        )
+        # trust_env: no certificate file named by the environment. Retries: none, a lost write must stay lost.
+        http = httpx2.AsyncHTTPTransport(
+            verify=True if tls is None else tls, trust_env=False, http1=True, http2=False, limits=limits, retries=0
+        )
+        async with http:
+            yield cls(http, url, in_flight_max, body_bytes_max)
+
+    async def post(self, body: bytes, progress: Progress) -> HttpAnswer:
+        """Send one request and read its whole answer. Raises ExchangeFailed."""
+        progress.stage = "slot"
+        async with self._slots:
+            progress.stage = "headers"
+            try:
+                return await self._exchange(body, progress)
+            except (httpx2.HTTPError, OSError) as error:
+                raise ExchangeFailed(self._transport(error)) from error
+            except TooLarge as error:
+                raise ExchangeFailed(BodyTooLarge(self._bytes_max)) from error
+            except Garbled as error:
+                raise ExchangeFailed(Malformed(str(error))) from error
+
+    async def _exchange(self, body: bytes, progress: Progress) -> HttpAnswer:
+        request = httpx2.Request("POST", self._target, headers=self._headers, content=body)
+        async with aclosing(await self._http.handle_async_request(request)) as response:
+            progress.stage = "body"
+            if response.status_code == HTTP_OK:
+                content = await self._content(response, self._bytes_max)
+            else:
+                content = await self._refusal_content(response)
+            return HttpAnswer(
+                status=response.status_code,
+                body=content,
+                retry_after=response.headers.get("retry-after"),
+                connection=response.extensions["network_stream"],
+            )
+
+    async def _content(self, response: httpx2.Response, bytes_max: int) -> bytes:
+        body = Body(response.headers.get("content-encoding"), bytes_max)
+        async with aclosing(response.aiter_raw()) as chunks:
+            async for chunk in chunks:
+                body.feed(chunk)
+        return body.finish()
+
+    async def _refusal_content(self, response: httpx2.Response) -> bytes:
+        """The body beside a bad status, for its own short time and size: the status is the answer already."""
+        with trio.move_on_after(_REFUSAL_BODY_SECONDS):
+            try:
+                return await self._content(response, min(self._bytes_max, _REFUSAL_BODY_BYTES_MAX))
+            except (httpx2.HTTPError, OSError, TooLarge, Garbled):
+                return b""
+        return b""
+
+    def _transport(self, error: Exception) -> Transport:
+        match error:
+            case httpx2.ConnectError():
+                what = "could not connect"
+            case httpx2.ProtocolError():
+                what = "broke off or did not speak HTTP"
+            case _:
+                what = "the connection broke"
+        detail = printable(self._redact(str(error)), _DETAIL_CHARACTERS_MAX)
+        return Transport(f"{what}: {detail}" if detail else what)

@@ -1,0 +1,98 @@
+"""RPC URLs: what may be shown of them, and what must be taken out of any text that quotes them (RPC-10).
+
+Providers put their keys into the path (`/v2/<key>`), the query or the credentials, so of a URL only scheme, host and
+port are public.
+"""
+
+from __future__ import annotations
+
+import base64
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from attrs import field, frozen
+
+from rpc.errors import EndpointUrlRefused
+
+UNREADABLE_URL = "(unreadable URL)"
+
+_KEY_CHARACTERS_MIN = 8
+"""Shorter path segments and query values are names ("v2", "mainnet"), not keys; hiding them garbles honest messages."""
+
+_PASSWORD_CHARACTERS_MIN = 4
+
+_HOST_LABEL_CHARACTERS_MAX = 63
+
+
+def shown_url(url: str) -> str:
+    """The URL for logs and errors: scheme, host and port, with `/…` where more was cut off."""
+    parts = _split(url)
+    if parts is None or not parts.hostname or not _is_plain_host(parts.hostname) or not parts.scheme.isalnum():
+        return UNREADABLE_URL
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = "" if parts.port is None else f":{parts.port}"
+    rest = "/…" if parts.path not in {"", "/"} or parts.query else ""
+    return f"{parts.scheme}://{host}{port}{rest}"
+
+
+@frozen
+class EndpointUrl:
+    """A usable RPC URL: `shown` for people, the rest only for the transport."""
+
+    shown: str
+    target: str = field(repr=False)
+    authorization: str | None = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def parse(cls, url: str) -> EndpointUrl:
+        """Raises EndpointUrlRefused, without quoting the URL's secrets."""
+        shown = shown_url(url)
+        parts = _split(url)
+        if parts is None or shown == UNREADABLE_URL or parts.hostname is None:
+            raise EndpointUrlRefused(shown, "expected http://host or https://host, with a port and a path if need be")
+        if parts.scheme not in {"http", "https"}:
+            raise EndpointUrlRefused(shown, "only http and https are spoken here")
+        if any(not label or len(label) > _HOST_LABEL_CHARACTERS_MAX for label in parts.hostname.rstrip(".").split(".")):
+            raise EndpointUrlRefused(shown, "the host name is not one")
+        return cls(shown, _without_credentials(parts), _basic_authorization(parts), _secrets_of(url, parts))
+
+    def redact(self, text: str) -> str:
+        """The text with every secret of this URL replaced: providers quote the key or the path in their errors."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # read here because it is parsed only when read
+    except ValueError:
+        return None
+    return parts if url.isprintable() and url.isascii() and " " not in url else None
+
+
+def _is_plain_host(host: str) -> bool:
+    return all(character.isalnum() or character in ".-_:" for character in host)
+
+
+def _without_credentials(parts: SplitResult) -> str:
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
+
+
+def _basic_authorization(parts: SplitResult) -> str | None:
+    """The Authorization header for credentials in the URL (RFC 7617)."""
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def _secrets_of(url: str, parts: SplitResult) -> tuple[str, ...]:
+    """Everything in the URL that may be a key, longest first, as written and as decoded."""
+    keys = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query)), parts.query, parts.path]
+    passwords = [part for part in (parts.username, parts.password) if part and len(part) >= _PASSWORD_CHARACTERS_MIN]
+    candidates = [key for key in keys if len(key) >= _KEY_CHARACTERS_MIN] + passwords
+    whole = [url] if candidates else []
+    both = {text for candidate in whole + candidates for text in (candidate, unquote(candidate))}
+    return tuple(sorted(both, key=len, reverse=True))

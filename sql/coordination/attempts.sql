@@ -1,0 +1,261 @@
+-- name: begin
+-- One verdict for each delivery. Only `begun` starts an attempt; a job that another attempt held is taken over, because
+-- BullMQ hands a delivery out again only when the other's lock has run out: its completion finds another token.
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[]) AS a (job_id, asked_generation, asked_token)
+),
+locked AS (
+    SELECT jobs.*, asked.asked_generation, asked.asked_token
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+),
+judged AS (
+    SELECT
+        locked.*,
+        CASE
+            WHEN locked.chain_id <> $6 OR locked.environment <> $7 THEN 'foreign'
+            WHEN locked.state NOT IN ('queued', 'retry', 'processing') THEN 'not_deliverable'
+            WHEN locked.generation <> locked.asked_generation THEN 'stale_generation'
+            WHEN locked.state = 'processing' AND locked.attempt_token = locked.asked_token THEN 'held'
+            WHEN locked.run_at > clock_timestamp() THEN 'early'
+            WHEN NOT (locked.kind = ANY ($8::text[])) THEN 'unknown_kind'
+            WHEN locked.attempts_spent >= $5 AND NOT locked.has_live_lineage THEN 'exhausted'
+            ELSE 'begun'
+        END AS verdict
+    FROM locked
+),
+lost AS (
+    UPDATE coordination.attempts AS attempts
+    SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "taken over by a later delivery"}'
+    FROM judged
+    WHERE judged.verdict IN ('begun', 'exhausted') AND judged.state = 'processing'
+        AND attempts.job_id = judged.job_id AND attempts.attempt_number = judged.attempt_number
+        AND attempts.state = 'running'
+    RETURNING attempts.job_id
+),
+begun AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = 'processing', attempt_number = jobs.attempt_number + 1, attempts_spent = jobs.attempts_spent + 1,
+        attempt_token = judged.asked_token, attempt_worker_id = $4, updated_at = clock_timestamp()
+    FROM judged
+    WHERE jobs.job_id = judged.job_id AND judged.verdict = 'begun'
+    RETURNING jobs.job_id, jobs.attempt_number, jobs.generation, jobs.attempt_token
+),
+recorded AS (
+    INSERT INTO coordination.attempts (job_id, attempt_number, generation, token, worker_id, state)
+    SELECT begun.job_id, begun.attempt_number, begun.generation, begun.attempt_token, $4, 'running'
+    FROM begun
+    -- Reads `lost` so that the row it ends is out of the one-running index first.
+    WHERE (SELECT count(*) FROM lost) >= 0
+),
+exhausted AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+        attempt_token = NULL, attempt_worker_id = NULL,
+        last_error = coalesce(
+            jobs.last_error,
+            '{"type": "AttemptsExhausted", "message": "every attempt ended without a word: the worker died each time"}'
+        )
+    FROM judged
+    WHERE jobs.job_id = judged.job_id AND judged.verdict = 'exhausted'
+    RETURNING jobs.job_id
+),
+unpromised AS (
+    DELETE FROM coordination.outbox AS outbox USING exhausted WHERE outbox.job_id = exhausted.job_id
+)
+SELECT
+    judged.job_id, judged.verdict, judged.asked_token, judged.chain_id, judged.environment, judged.role, judged.kind,
+    judged.idempotency_key, judged.request, judged.generation, judged.has_live_lineage, judged.created_at,
+    coalesce(begun.attempt_number, judged.attempt_number) AS attempt_number,
+    greatest(extract(epoch FROM judged.run_at - clock_timestamp()), 0)::float8 AS early_seconds
+FROM judged
+LEFT JOIN begun USING (job_id);
+
+-- name: end_if_current
+-- Ends attempts that are still their job's current one; the others are not returned, and nothing of theirs changed (I6).
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::jsonb[], $7::float8[])
+        AS a (job_id, attempt_number, token, worker_id, verdict, detail, delay_seconds)
+),
+current_ones AS (
+    SELECT jobs.job_id, jobs.attempts_spent, jobs.has_live_lineage, asked.verdict, asked.detail, asked.delay_seconds
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
+        AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+),
+decided AS (
+    SELECT
+        current_ones.*,
+        CASE
+            WHEN verdict IN ('completed', 'not_actionable') THEN verdict
+            WHEN verdict = 'failed' AND NOT has_live_lineage AND attempts_spent >= $8 THEN 'dead'
+            ELSE 'retry'
+        END AS next_state
+    FROM current_ones
+),
+changed AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = decided.next_state,
+        attempt_token = NULL,
+        attempt_worker_id = NULL,
+        attempts_spent = jobs.attempts_spent - (decided.verdict = 'returned')::int,
+        run_at = CASE
+            WHEN decided.verdict = 'returned' THEN clock_timestamp() + make_interval(secs => decided.delay_seconds)
+            ELSE jobs.run_at
+        END,
+        result = CASE WHEN decided.next_state IN ('completed', 'not_actionable') THEN decided.detail END,
+        last_error = CASE WHEN decided.verdict = 'failed' THEN decided.detail ELSE jobs.last_error END,
+        ended_at = CASE WHEN decided.next_state <> 'retry' THEN clock_timestamp() END,
+        updated_at = clock_timestamp()
+    FROM decided
+    WHERE jobs.job_id = decided.job_id
+    RETURNING jobs.job_id, jobs.state
+),
+ended AS (
+    UPDATE coordination.attempts AS attempts
+    SET state = decided.verdict, ended_at = clock_timestamp(), detail = decided.detail
+    FROM decided
+    WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
+),
+unpromised AS (
+    DELETE FROM coordination.outbox AS outbox USING changed
+    WHERE outbox.job_id = changed.job_id AND changed.state <> 'retry'
+)
+SELECT changed.job_id, changed.state FROM changed;
+
+-- name: hold_for_lineage_if_current
+-- The allocation's fence: from here on the job owns a nonce and is never discarded (DLV-8).
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[])
+        AS a (job_id, attempt_number, token, worker_id)
+),
+current_ones AS (
+    SELECT jobs.job_id
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
+        AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
+        AND NOT jobs.has_live_lineage
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+)
+UPDATE coordination.jobs AS jobs SET has_live_lineage = true, updated_at = clock_timestamp()
+FROM current_ones
+WHERE jobs.job_id = current_ones.job_id
+RETURNING jobs.job_id;
+
+-- name: lock_if_current
+-- Holds the rows of current attempts against every other change until the transaction ends.
+SELECT jobs.job_id
+FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[]) AS asked (job_id, attempt_number, token, worker_id)
+JOIN coordination.jobs AS jobs USING (job_id)
+WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
+    AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
+ORDER BY jobs.job_id
+FOR UPDATE OF jobs;
+
+-- name: confirm_if_current
+-- The transaction is out: no worker is held any more, the reconciler ends the job (DLV-7).
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[])
+        AS a (job_id, attempt_number, token, worker_id)
+),
+current_ones AS (
+    SELECT jobs.job_id
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
+        AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+),
+changed AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = 'confirming', attempt_token = NULL, attempt_worker_id = NULL, updated_at = clock_timestamp()
+    FROM current_ones
+    WHERE jobs.job_id = current_ones.job_id
+    RETURNING jobs.job_id
+),
+ended AS (
+    UPDATE coordination.attempts AS attempts SET state = 'confirming', ended_at = clock_timestamp()
+    FROM changed
+    WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+),
+unpromised AS (
+    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+)
+SELECT changed.job_id FROM changed;
+
+-- name: release_lineage_if_current
+-- The lineage was abandoned unsigned: the job ends without an effect, in the same transaction (TX-3).
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::jsonb[])
+        AS a (job_id, attempt_number, token, worker_id, detail)
+),
+current_ones AS (
+    SELECT jobs.job_id, asked.detail
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
+        AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
+        AND jobs.has_live_lineage
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+),
+changed AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = 'not_actionable', has_live_lineage = false, attempt_token = NULL, attempt_worker_id = NULL,
+        result = current_ones.detail, ended_at = clock_timestamp(), updated_at = clock_timestamp()
+    FROM current_ones
+    WHERE jobs.job_id = current_ones.job_id
+    RETURNING jobs.job_id
+),
+ended AS (
+    UPDATE coordination.attempts AS attempts
+    SET state = 'not_actionable', ended_at = clock_timestamp(), detail = current_ones.detail
+    FROM current_ones
+    WHERE attempts.job_id = current_ones.job_id AND attempts.state = 'running'
+),
+unpromised AS (
+    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+)
+SELECT changed.job_id FROM changed;
+
+-- name: settle
+-- The lineage ended on chain: so does the job, whoever holds it; an attempt in flight is fenced off by losing its token.
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS a (job_id, next_state, detail)
+),
+open_ones AS (
+    SELECT jobs.job_id, jobs.state AS was_state, asked.next_state, asked.detail
+    FROM asked
+    JOIN coordination.jobs AS jobs USING (job_id)
+    WHERE jobs.has_live_lineage AND jobs.state IN ('processing', 'retry', 'confirming')
+    ORDER BY jobs.job_id
+    FOR UPDATE OF jobs
+),
+changed AS (
+    UPDATE coordination.jobs AS jobs
+    SET state = open_ones.next_state, has_live_lineage = false, attempt_token = NULL, attempt_worker_id = NULL,
+        result = CASE WHEN open_ones.next_state = 'completed' THEN open_ones.detail END,
+        last_error = CASE WHEN open_ones.next_state = 'dead' THEN open_ones.detail ELSE jobs.last_error END,
+        ended_at = clock_timestamp(), updated_at = clock_timestamp()
+    FROM open_ones
+    WHERE jobs.job_id = open_ones.job_id
+    RETURNING jobs.job_id
+),
+fenced AS (
+    UPDATE coordination.attempts AS attempts
+    SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "the transaction was final first"}'
+    FROM changed
+    WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+),
+unpromised AS (
+    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+)
+SELECT changed.job_id FROM changed;

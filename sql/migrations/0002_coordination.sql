@@ -1,0 +1,146 @@
+-- Jobs, their outbox, their attempts, and the processes that carry them out (DLV).
+
+CREATE SCHEMA coordination;
+
+-- One row per incarnation of a process; a restarted process is another worker (DLV-6).
+CREATE TABLE coordination.workers (
+    worker_id uuid PRIMARY KEY,
+    instance_id text NOT NULL CHECK (length(instance_id) BETWEEN 1 AND 128),
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    roles text[] NOT NULL,
+    host text NOT NULL,
+    process_id integer NOT NULL,
+    version text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Set by an operator or by the process itself: no new work is taken.
+    draining boolean NOT NULL DEFAULT false,
+    stopped_at timestamptz
+) WITH (fillfactor = 50);
+
+CREATE TABLE coordination.jobs (
+    job_id uuid PRIMARY KEY,
+    chain_id bigint NOT NULL CHECK (chain_id > 0),
+    environment text NOT NULL CHECK (length(environment) BETWEEN 1 AND 64),
+    idempotency_key text NOT NULL CHECK (length(idempotency_key) BETWEEN 1 AND 255),
+    -- sha256 over kind and request in PostgreSQL's own canonical jsonb text, so that every producer digests alike.
+    request_digest bytea NOT NULL CHECK (octet_length(request_digest) = 32),
+    role text NOT NULL CHECK (role ~ '^[a-z][a-z0-9-]{0,62}$'),
+    kind text NOT NULL CHECK (length(kind) BETWEEN 1 AND 128),
+    request jsonb NOT NULL CHECK (jsonb_typeof(request) = 'object' AND octet_length(request::text) <= 131072),
+    -- BullMQ's meaning: 1 is the most urgent.
+    priority integer NOT NULL CHECK (priority BETWEEN 1 AND 2097151),
+    run_at timestamptz NOT NULL,
+    state text NOT NULL,
+    -- The delivery generation: only PostgreSQL advances it (DLV-4).
+    generation integer NOT NULL DEFAULT 1 CHECK (generation >= 1),
+    -- The fence: token, worker and number of the attempt that may change this row. The number only grows.
+    attempt_number integer NOT NULL DEFAULT 0 CHECK (attempt_number >= 0),
+    attempt_token text,
+    attempt_worker_id uuid REFERENCES coordination.workers,
+    -- The budget: what JOB_MAX_ATTEMPTS counts. A replay resets it, a soft stop gives one back.
+    attempts_spent integer NOT NULL DEFAULT 0 CHECK (attempts_spent >= 0),
+    -- True from the allocation of a nonce until its lineage has ended.
+    has_live_lineage boolean NOT NULL DEFAULT false,
+    result jsonb,
+    last_error jsonb,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at timestamptz,
+    -- I7: one key, one job.
+    CONSTRAINT jobs_idempotency_key UNIQUE (chain_id, environment, idempotency_key),
+    -- I6: exactly the job that is being processed has a current attempt.
+    CONSTRAINT jobs_attempt_current CHECK (
+        (state = 'processing') = (attempt_token IS NOT NULL)
+        AND (attempt_token IS NULL) = (attempt_worker_id IS NULL)
+    ),
+    CONSTRAINT jobs_budget CHECK (attempts_spent <= attempt_number),
+    -- DLV-8: a job whose nonce is taken is never discarded.
+    CONSTRAINT jobs_lineage_kept CHECK (NOT has_live_lineage OR state IN ('processing', 'confirming', 'retry')),
+    CONSTRAINT jobs_confirming_lineage CHECK (state <> 'confirming' OR has_live_lineage),
+    CONSTRAINT jobs_ended CHECK (
+        (ended_at IS NOT NULL) = (state IN ('completed', 'not_actionable', 'quarantined', 'dead'))
+    )
+) WITH (fillfactor = 70);
+
+CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs
+FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs
+FOR EACH ROW WHEN (
+    OLD.state IN ('completed', 'not_actionable', 'quarantined', 'dead') AND NEW.state = OLD.state
+) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE ON coordination.jobs
+FOR EACH ROW WHEN (
+    (OLD.job_id, OLD.chain_id, OLD.environment, OLD.idempotency_key, OLD.request_digest, OLD.role, OLD.kind)
+    IS DISTINCT FROM
+    (NEW.job_id, NEW.chain_id, NEW.environment, NEW.idempotency_key, NEW.request_digest, NEW.role, NEW.kind)
+    OR NEW.attempt_number < OLD.attempt_number OR NEW.generation < OLD.generation
+) EXECUTE FUNCTION tayho.refuse_change();
+
+-- The promise, made in the job's own transaction, that the job will be delivered. Gone with the end of the job.
+CREATE TABLE coordination.outbox (
+    job_id uuid PRIMARY KEY REFERENCES coordination.jobs,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    -- When a publisher looks at it next: to publish, or to check what became of the delivery.
+    due_at timestamptz NOT NULL,
+    published_at timestamptz
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 200);
+CREATE INDEX outbox_due ON coordination.outbox (chain_id, environment, due_at);
+
+CREATE TABLE coordination.attempts (
+    job_id uuid NOT NULL REFERENCES coordination.jobs,
+    attempt_number integer NOT NULL CHECK (attempt_number >= 1),
+    generation integer NOT NULL,
+    token text NOT NULL CHECK (length(token) >= 16),
+    worker_id uuid NOT NULL REFERENCES coordination.workers,
+    state text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at timestamptz,
+    -- What ended it: type, message and traceback digest of an error, or the reason of an outcome.
+    detail jsonb,
+    PRIMARY KEY (job_id, attempt_number),
+    CONSTRAINT attempts_ended CHECK ((state = 'running') = (ended_at IS NULL))
+) WITH (fillfactor = 70);
+-- One attempt runs at a time, whoever races.
+CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts (job_id) WHERE state = 'running';
+
+CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts
+FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts
+FOR EACH ROW WHEN (OLD.state <> 'running') EXECUTE FUNCTION tayho.refuse_change();
+
+INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALUES
+('coordination.jobs', 'new', 'queued', NULL),
+('coordination.jobs', 'new', 'pending_batch', NULL),
+('coordination.jobs', 'pending_batch', 'batched', NULL),
+('coordination.jobs', 'pending_batch', 'quarantined', NULL),
+('coordination.jobs', 'queued', 'processing', NULL),
+('coordination.jobs', 'queued', 'dead', NULL),
+('coordination.jobs', 'processing', 'confirming', NULL),
+('coordination.jobs', 'processing', 'completed', NULL),
+('coordination.jobs', 'processing', 'not_actionable', NULL),
+('coordination.jobs', 'processing', 'retry', NULL),
+('coordination.jobs', 'processing', 'quarantined', NULL),
+('coordination.jobs', 'processing', 'dead', NULL),
+('coordination.jobs', 'retry', 'processing', NULL),
+('coordination.jobs', 'retry', 'completed', NULL),
+('coordination.jobs', 'retry', 'dead', NULL),
+('coordination.jobs', 'confirming', 'completed', NULL),
+('coordination.jobs', 'confirming', 'retry', NULL),
+('coordination.jobs', 'confirming', 'dead', NULL),
+('coordination.jobs', 'dead', 'queued', 'replay'),
+('coordination.jobs', 'completed', 'retry', 'revive'),
+('coordination.jobs', 'dead', 'retry', 'revive'),
+('coordination.attempts', 'new', 'running', NULL),
+('coordination.attempts', 'running', 'completed', NULL),
+('coordination.attempts', 'running', 'not_actionable', NULL),
+('coordination.attempts', 'running', 'confirming', NULL),
+('coordination.attempts', 'running', 'failed', NULL),
+('coordination.attempts', 'running', 'returned', NULL),
+('coordination.attempts', 'running', 'lost', NULL);

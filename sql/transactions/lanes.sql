@@ -1,0 +1,32 @@
+-- name: register_pool!
+INSERT INTO transactions.pools (chain_id, environment, role) VALUES ($1, $2, $3)
+ON CONFLICT (chain_id, environment, role) DO NOTHING;
+
+-- name: register_lane!
+INSERT INTO transactions.lanes (chain_id, signer, environment, role, first_nonce, next_nonce, state)
+VALUES ($1, $2, $3, $4, $5, $5, 'open')
+ON CONFLICT (chain_id, signer) DO NOTHING;
+
+-- name: find_lane^
+SELECT environment, role, state, next_nonce FROM transactions.lanes WHERE chain_id = $1 AND signer = $2;
+
+-- name: lock_pool$
+-- One allocation at a time in a pool: the cursor and the fences move under this lock.
+SELECT cursor_position FROM transactions.pools
+WHERE chain_id = $1 AND environment = $2 AND role = $3
+FOR UPDATE;
+
+-- name: lanes_of_pool
+SELECT
+    lanes.signer, lanes.state, lanes.state_reason, lanes.next_nonce,
+    (
+        SELECT count(*) FROM transactions.lineages AS lineages
+        WHERE lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer
+            AND lineages.state IN ('allocated', 'signed', 'broadcast') AND lineages.included_block_number IS NULL
+    ) AS in_flight
+FROM transactions.lanes AS lanes
+WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3
+ORDER BY lanes.signer;
+
+-- name: move_cursor!
+UPDATE transactions.pools SET cursor_position = $4 WHERE chain_id = $1 AND environment = $2 AND role = $3;

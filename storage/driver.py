@@ -1,0 +1,79 @@
+"""asyncpg carries no types: this is all that storage uses of it, typed, and its only import."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol, cast
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+_untyped = cast("Any", asyncpg)
+
+
+class ServerError(Protocol):
+    """The fields of an error report of the server (PostgreSQL documentation, "Error and Notice Message Fields")."""
+
+    args: tuple[str, ...]
+    sqlstate: str | None
+    severity_en: str | None
+    constraint_name: str | None
+    detail: str | None
+
+
+class ServerVersion(Protocol):
+    major: int
+    minor: int
+
+
+class RawConnection(Protocol):
+    """An asyncpg connection, of a pool or alone. Its coroutines run through the bridge only."""
+
+    async def fetch(self, query: str, *args: object) -> list[Mapping[str, Any]]: ...
+    async def fetchrow(self, query: str, *args: object) -> Mapping[str, Any] | None: ...
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+    async def prepare(self, query: str) -> object: ...
+    async def close(self) -> None: ...
+    async def add_listener(self, channel: str, callback: Callable[[object, int, str, str], None]) -> None: ...
+    async def set_type_codec(
+        self,
+        typename: str,
+        *,
+        schema: str,
+        encoder: Callable[[Any], str],
+        decoder: Callable[[str], Any],
+    ) -> None: ...
+    def add_termination_listener(self, callback: Callable[[object], None]) -> None: ...
+    def is_closed(self) -> bool: ...
+    def is_in_transaction(self) -> bool: ...
+    def terminate(self) -> None: ...
+    def get_server_version(self) -> ServerVersion: ...
+
+
+class RawPool(Protocol):
+    async def acquire(self) -> RawConnection: ...
+    async def release(self, connection: RawConnection) -> None: ...
+    async def expire_connections(self) -> None: ...
+    async def close(self) -> None: ...
+    def terminate(self) -> None: ...
+    def get_size(self) -> int: ...
+    def get_idle_size(self) -> int: ...
+
+
+PostgresError = cast("type[Exception]", _untyped.PostgresError)
+# asyncpg's own complaints: a closed connection, but also a wrong use of it, which is a bug of ours.
+InterfaceError = cast("type[Exception]", _untyped.InterfaceError)
+InvalidCachedStatement = cast("type[Exception]", _untyped.InvalidCachedStatementError)
+# The wire protocol broke, or no host is the writer.
+InternalClientError = cast("type[Exception]", _untyped.InternalClientError)
+
+FOREIGN: Final = (PostgresError, InterfaceError, InternalClientError, OSError, TimeoutError)
+
+connect = cast("Callable[..., Awaitable[RawConnection]]", _untyped.connect)
+create_pool = cast("Callable[..., Awaitable[RawPool]]", _untyped.create_pool)
+
+
+def is_open(connection: RawConnection) -> bool:
+    """Whether the connection can still be used. A pooled one that was cut off can only say so by an error."""
+    try:
+        return not connection.is_closed()
+    except InterfaceError:
+        return False

@@ -1,0 +1,179 @@
+"""Connections lent to one task at a time, and got back whole or cut off: no third way.
+
+asyncpg's own context managers leak the connection, with its transaction open, when Trio cancels them in a query
+(measured). Here taking stays cancellable; commit, rollback and release are shielded, with a deadline, at which the
+connection is cut off. A connection that was cut off gives its place in the pool back at once.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Final
+
+import trio
+from attrs import field, frozen
+
+from nursery.asyncio_bridge import run_asyncio
+from nursery.cleanup import finish
+from storage import driver
+from storage.codecs import set_codecs
+from storage.connection import COMMIT, ROLLBACK, Connection
+from storage.driver import RawConnection, RawPool
+from storage.errors import Refused, StoreUnavailable
+from storage.server import unreachable
+from storage.translation import TRANSLATED, NotTheWriter, cause_of
+
+# A pool that gives no connection for so long is too small, or its server is gone.
+ACQUIRE_SECONDS: Final = 30.0
+# A commit may wait for a synchronous standby.
+COMMIT_SECONDS: Final = 10.0
+ROLLBACK_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 5.0
+
+_COMMITTED: Final = "COMMIT"
+_IN_FAILED_TRANSACTION: Final = "25P02"
+
+
+@frozen
+class Pool:
+    raw: RawPool
+    size_max: int
+    url: str = field(repr=False)
+
+    async def take(self, begin: str | None) -> Connection:
+        """A connection, in a transaction if `begin` is given. Cancellable: then nothing is taken.
+
+        Raises:
+            StoreUnavailable: none came free within ACQUIRE_SECONDS, or the server cannot be used.
+        """
+        taken: list[RawConnection] = []
+        try:
+            with trio.move_on_after(ACQUIRE_SECONDS):
+                await run_asyncio(_acquire, self.raw, begin, taken)
+                return Connection(taken[0], in_transaction=begin is not None)
+        except (*TRANSLATED, ValueError) as error:
+            _cut_off_all(taken)
+            raise unreachable(self.url, error) from cause_of(error)
+        except BaseException:
+            _cut_off_all(taken)
+            raise
+        _cut_off_all(taken)
+        raise StoreUnavailable(f"none of the pool's {self.size_max} connections came free in {ACQUIRE_SECONDS:g} s.")
+
+    async def commit(self, connection: Connection) -> None:
+        """Commit and put back. For what it raises see Database.transaction."""
+        if connection.fault is not None:
+            await self._discard(connection)
+            raise StoreUnavailable("the transaction was lost with its connection.") from connection.fault
+        tags: list[str] = []
+        try:
+            await self._end(connection, COMMIT, tags, COMMIT_SECONDS)
+        except TRANSLATED as error:
+            if not tags:
+                refusal = connection.refusal(error, commits=True)
+                await self.put_back(connection)
+                if refusal is None:
+                    raise
+                raise refusal from cause_of(error)
+            # Its outcome is known; only the return to the pool failed.
+            _cut_off(connection.raw)
+        if tags != [_COMMITTED]:
+            # PostgreSQL answers the commit of a failed transaction with the tag ROLLBACK, and no error.
+            raise Refused(
+                "an earlier statement of this transaction had failed, so nothing was committed.",
+                sqlstate=_IN_FAILED_TRANSACTION,
+            )
+
+    async def roll_back(self, connection: Connection, error: BaseException) -> None:
+        """Undo and put back, because of `error`, which stays the error to raise."""
+        if connection.fault is not None:
+            await self._discard(connection)
+            return
+        try:
+            await self._end(connection, ROLLBACK, [], ROLLBACK_SECONDS)
+        except TRANSLATED as failure:
+            error.add_note(f"The rollback failed as well ({type(failure).__name__}): the connection was cut off.")
+            _cut_off(connection.raw)
+
+    async def put_back(self, connection: Connection) -> None:
+        """Give a connection without an open transaction back. Its statements had their answers: it fails quietly."""
+        if connection.fault is not None:
+            await self._discard(connection)
+            return
+        try:
+            await self._end(connection, None, [], ROLLBACK_SECONDS)
+        except TRANSLATED as error:
+            refusal = connection.refusal(error, commits=False)
+            _cut_off(connection.raw)
+            if refusal is None:
+                raise
+
+    async def _end(self, connection: Connection, verb: str | None, tags: list[str], seconds: float) -> None:
+        raw = connection.raw
+        connection.lent = False
+
+        async def end() -> None:
+            await run_asyncio(_end, self.raw, raw, verb, tags)
+
+        await finish(end, seconds=seconds, on_expiry=partial(_cut_off, raw))
+
+    async def _discard(self, connection: Connection) -> None:
+        connection.lent = False
+        _cut_off(connection.raw)
+        if isinstance(connection.fault, NotTheWriter):
+            # After a failover the other connections lead to the standby too; each is renewed when it is next taken.
+            await finish(self._expire, seconds=ROLLBACK_SECONDS)
+
+    async def _expire(self) -> None:
+        await run_asyncio(self.raw.expire_connections)
+
+
+@asynccontextmanager
+async def open_pool(url: str, arguments: Mapping[str, Any], size_max: int) -> AsyncGenerator[Pool]:
+    """A pool that opens its connections when they are first needed, and closes them all at the end."""
+    raw = await run_asyncio(_create, arguments, size_max)
+    try:
+        yield Pool(raw, size_max, url)
+    finally:
+        # Shielded and bounded inside, which the rule cannot see.
+        await _close(raw)
+
+
+async def _close(raw: RawPool) -> None:
+    async def close() -> None:
+        await run_asyncio(raw.close)
+
+    await finish(close, seconds=CLOSE_SECONDS, on_expiry=raw.terminate)
+
+
+async def _create(arguments: Mapping[str, Any], size_max: int) -> RawPool:
+    return await driver.create_pool(**arguments, min_size=0, max_size=size_max, init=set_codecs, reset=_keep_session)
+
+
+async def _keep_session(raw: RawConnection) -> None:
+    """Nothing to reset at release, which spares a round trip: no statement in sql/ changes its session (a test)."""
+
+
+async def _acquire(pool: RawPool, begin: str | None, taken: list[RawConnection]) -> None:
+    # A list, because a connection that was had must not be lost when the cancellation comes in the same moment.
+    taken.append(await pool.acquire())
+    if begin is not None:
+        await taken[0].execute(begin)
+
+
+async def _end(pool: RawPool, raw: RawConnection, verb: str | None, tags: list[str]) -> None:
+    # One passage through the bridge for both; `tags` tells afterwards whether the verb had its answer.
+    if verb is not None:
+        tags.append(await raw.execute(verb))
+    await pool.release(raw)
+
+
+def _cut_off_all(taken: list[RawConnection]) -> None:
+    for raw in taken:
+        _cut_off(raw)
+
+
+def _cut_off(raw: RawConnection) -> None:
+    # asyncpg's complaint, if it has one, is that the connection is back in the pool already.
+    with suppress(driver.InterfaceError):
+        raw.terminate()

@@ -1,0 +1,1 @@
+"""tayho: a durable coordinator of blockchain work."""

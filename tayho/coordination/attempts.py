@@ -1,0 +1,157 @@
+"""Beginning and ending attempts: every change is fenced by token, worker and attempt number (DLV-6, I6)."""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from storage.database import Connection, Database
+from storage.delivery import Delivery
+from storage.records import parse_delivery_id
+from tayho.coordination.store import BEGIN, END_IF_CURRENT, FenceColumns, job_of
+from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.kernel.json_document import DocumentRefused, Json, check
+from tayho.kernel.steps import step
+
+MESSAGE_CHARACTERS_MAX = 2_000
+
+BeginVerdict: TypeAlias = Literal[
+    "begun",
+    "held",
+    "early",
+    "stale_generation",
+    "not_deliverable",
+    "unknown_kind",
+    "exhausted",
+    "foreign",
+    "unknown_job",
+]
+EndVerdict: TypeAlias = Literal["completed", "not_actionable", "failed", "returned"]
+
+
+@frozen
+class Begun:
+    """What PostgreSQL said to one delivery; job and attempt are there only where an attempt began or is held."""
+
+    delivery: Delivery
+    verdict: BeginVerdict
+    early_seconds: float = 0
+    job: Job | None = None
+    attempt: Attempt | None = None
+
+
+@frozen
+class End:
+    """How one attempt wants to end."""
+
+    attempt: Attempt
+    verdict: EndVerdict
+    detail: Mapping[str, Json] = field(factory=dict)
+    delay_seconds: float = 0
+
+
+async def begin(
+    connection: Connection,
+    deliveries: Sequence[Delivery],
+    *,
+    worker_id: Any,
+    attempts_max: int,
+    chain_id: int,
+    environment: str,
+    kinds: Sequence[str],
+) -> list[Begun]:
+    """Begin an attempt for each delivery that may have one, in one statement for all."""
+    asked = {delivery.token: (delivery, parse_delivery_id(delivery.delivery_id)) for delivery in deliveries}
+    rows = await BEGIN(
+        connection,
+        [identity.job_id for _, identity in asked.values()],
+        [identity.generation for _, identity in asked.values()],
+        list(asked),
+        worker_id,
+        attempts_max,
+        chain_id,
+        environment,
+        list(kinds),
+    )
+    step("attempt.after_begin")
+    answered = {row["asked_token"]: row for row in rows}
+    begun: list[Begun] = []
+    for token, (delivery, _) in asked.items():
+        row = answered.get(token)
+        if row is None:
+            begun.append(Begun(delivery, "unknown_job"))
+            continue
+        attempt = Attempt(row["job_id"], row["attempt_number"], token, worker_id)
+        begun.append(Begun(delivery, row["verdict"], row["early_seconds"], job_of(row), attempt))
+    return begun
+
+
+class Ends:
+    """Ends many attempts in one statement: the batch behind the group commit of completions."""
+
+    def __init__(self, database: Database, attempts_max: int) -> None:
+        self._database = database
+        self._attempts_max = attempts_max
+
+    async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[str | Exception]:
+        """The state that each job went to, or StaleAttempt for those whose attempt is not current any more."""
+        columns = FenceColumns.of([end.attempt for end in ends])
+        async with self._database.connection() as connection:
+            rows = await END_IF_CURRENT(
+                connection,
+                *columns.arguments(),
+                [end.verdict for end in ends],
+                [dict(end.detail) for end in ends],
+                [float(end.delay_seconds) for end in ends],
+                self._attempts_max,
+            )
+        step("attempt.after_end")
+        states: dict[Any, str] = {row["job_id"]: row["state"] for row in rows}
+        return [states.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
+
+
+def end_of(attempt: Attempt, outcome: Outcome) -> End | Ended:
+    """How an outcome ends its attempt; `Ended` where the effect's own transaction has done so already."""
+    match outcome:
+        case Completed(result):
+            return _completed(attempt, result)
+        case NotActionable(reason):
+            return End(attempt, "not_actionable", {"reason": printable(reason)})
+        case Postponed(reason, delay_seconds):
+            return End(attempt, "returned", {"reason": printable(reason)}, delay_seconds)
+        case Ended():
+            return outcome
+
+
+def _completed(attempt: Attempt, result: Json) -> End:
+    """A result that PostgreSQL cannot hold fails its attempt; it must never wedge the job in `processing`."""
+    detail: Mapping[str, Json] = {"result": result}
+    try:
+        check(detail)
+    except DocumentRefused as error:
+        return failed(attempt, error)
+    return End(attempt, "completed", detail)
+
+
+def failed(attempt: Attempt, error: BaseException) -> End:
+    """Type, message and traceback digest of an error: enough to tell failures apart, too little to leak a secret."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return End(
+        attempt,
+        "failed",
+        {
+            "type": type(error).__qualname__,
+            "message": printable(str(error)),
+            "traceback_digest": hashlib.sha256(frames.encode(errors="replace")).hexdigest()[:16],
+        },
+    )
+
+
+def printable(text: str) -> str:
+    """Text that jsonb can hold, bounded: foreign messages may carry NULs, lone surrogates or a whole page."""
+    safe = text.replace("\x00", "\\0").encode(errors="backslashreplace").decode()
+    return safe if len(safe) <= MESSAGE_CHARACTERS_MAX else safe[: MESSAGE_CHARACTERS_MAX - 1] + "…"

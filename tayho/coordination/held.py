@@ -1,0 +1,84 @@
+"""The deliveries that this process holds, and the renewal of their locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+import trio
+from attrs import define, field
+
+from storage.delivery import Delivery, DeliveryQueue
+from storage.errors import StorageError
+
+log = structlog.get_logger("tayho.worker")
+
+RENEWALS_PER_LOCK = 3
+
+
+@define(eq=False)
+class Held:
+    """One delivery in the hands of one handler."""
+
+    queue: DeliveryQueue
+    delivery: Delivery
+    renewed_at: float = field(factory=trio.current_time)
+    # Cancels the handler alone; its end is still written afterwards.
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    # Why the handler was cancelled, or None.
+    loss: str | None = None
+
+    def lose(self, reason: str) -> None:
+        if self.loss is None:
+            self.loss = reason
+            self.scope.cancel()
+
+
+class HeldDeliveries:
+    """Renews the locks of all held deliveries from one task; a handler whose lock is lost is cancelled (DLV-6)."""
+
+    def __init__(self, lock_seconds: int) -> None:
+        self._lock_seconds = lock_seconds
+        self._held: dict[str, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @contextmanager
+    def holding(self, queue: DeliveryQueue, delivery: Delivery) -> Iterator[Held]:
+        """Keep the delivery's lock renewed inside the block."""
+        held = Held(queue, delivery)
+        self._held[delivery.token] = held
+        try:
+            yield held
+        finally:
+            del self._held[delivery.token]
+
+    async def keep(self) -> None:
+        """Renew until cancelled. One round trip a queue, whatever the number of handlers."""
+        while True:
+            await trio.sleep(self._lock_seconds / RENEWALS_PER_LOCK)
+            by_queue: dict[int, list[Held]] = {}
+            for held in self._held.values():
+                by_queue.setdefault(id(held.queue), []).append(held)
+            for of_queue in by_queue.values():
+                await self._renew(of_queue)
+
+    async def _renew(self, of_queue: list[Held]) -> None:
+        began_at = trio.current_time()
+        try:
+            lost = await of_queue[0].queue.extend([held.delivery for held in of_queue])
+        except StorageError as error:
+            log.warning("lock_renewal_failed", held=len(of_queue), error=str(error))
+            for held in of_queue:
+                # Nobody could renew it for a whole lock: by now it has run out wherever Redis lives on.
+                if began_at - held.renewed_at >= self._lock_seconds:
+                    held.lose("the delivery lock could not be renewed")
+            return
+        for held in of_queue:
+            if held.delivery.delivery_id in lost:
+                log.warning("delivery_lock_lost", delivery_id=held.delivery.delivery_id)
+                held.lose("the delivery lock was lost")
+            else:
+                held.renewed_at = began_at

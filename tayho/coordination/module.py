@@ -1,0 +1,218 @@
+"""The face of coordination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+import structlog
+import trio
+
+from nursery.drain import Drain
+from nursery.periodic import Hint, every
+from storage.database import Connection, Database
+from storage.delivery import DeliveryQueue
+from storage.errors import StorageError, StoreUnavailable
+from tayho.coordination import jobs, store
+from tayho.coordination.outbox import Publisher
+from tayho.coordination.types import (
+    Backlog,
+    Enqueued,
+    Handler,
+    JobLine,
+    JobRecord,
+    NewJob,
+    Settlement,
+    WorkerSettings,
+)
+from tayho.coordination.worker import Worker
+from tayho.coordination.workers import HEARTBEAT_SECONDS, WorkerRow
+from tayho.kernel.ids import new_id
+from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
+
+log = structlog.get_logger("tayho.coordination")
+
+OUTBOX_CHANNEL = "tayho_outbox"
+LISTEN_AGAIN_SECONDS = 1
+
+
+class Coordination:
+    """Jobs of one (chain, environment): recorded once, delivered until they end, changed by their current attempt only."""
+
+    def __init__(
+        self,
+        database: Database,
+        queue_of: Callable[[str], DeliveryQueue],
+        chain_id: int,
+        environment: str,
+        settings: WorkerSettings,
+    ) -> None:
+        self._database = database
+        self._queue_of = queue_of
+        self._chain_id = chain_id
+        self._environment = environment
+        self._settings = settings
+        self._outbox_hint = Hint()
+
+    async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
+        """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
+
+        Raises IdempotencyConflict, DocumentRefused; without `tx` also CommitUnknown, after which the same call asks again.
+        """
+        answers = await self.enqueue_many([job], tx=tx)
+        return answers[0]
+
+    async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
+        """Record many jobs, all or none. Raises as `enqueue`."""
+        if tx is not None:
+            return await jobs.enqueue_in(tx, self._chain_id, self._environment, new_jobs)
+        answers = await jobs.enqueue(self._database, self._chain_id, self._environment, new_jobs)
+        await self.wake_publishers()
+        return answers
+
+    async def wake_publishers(self) -> None:
+        """Hint to every publisher that rows are due. Never inside a transaction: NOTIFY serialises commits."""
+        self._outbox_hint.give()
+        async with self._database.connection() as connection:
+            await store.WAKE(connection)
+
+    async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """Fence an allocation: the jobs returned own a nonce from now on; the others' attempts are stale."""
+        return store.ids_of(
+            await store.HOLD_FOR_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of(attempts).arguments())
+        )
+
+    async def lock_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """Lock the jobs whose attempt is current until `tx` ends; the others' attempts are stale."""
+        return store.ids_of(await store.LOCK_IF_CURRENT(tx, *store.FenceColumns.of(attempts).arguments()))
+
+    async def confirm_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """End the attempts as `confirming`: the transaction is out and no worker is held."""
+        return store.ids_of(await store.CONFIRM_IF_CURRENT(tx, *store.FenceColumns.of(attempts).arguments()))
+
+    async def release_lineage_if_current(self, tx: Connection, attempt: Attempt, reason: Mapping[str, Json]) -> bool:
+        """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
+        rows = await store.RELEASE_LINEAGE_IF_CURRENT(
+            tx, *store.FenceColumns.of([attempt]).arguments(), [dict(reason)]
+        )
+        return bool(rows)
+
+    async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+        """End jobs as the chain decided, whoever holds them; returns those that were open. Part of the caller's `tx`."""
+        rows = await store.SETTLE(
+            tx,
+            [settlement.job_id for settlement in settlements],
+            [settlement.state for settlement in settlements],
+            [dict(settlement.detail) for settlement in settlements],
+        )
+        return store.ids_of(rows)
+
+    async def inspect(self, job_id: UUID) -> JobRecord | None:
+        """One job with its whole history, or None when there is none of that id."""
+        async with self._database.connection() as connection:
+            row = await store.INSPECT(connection, job_id)
+            if row is None:
+                return None
+            return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
+
+    async def list_recent(
+        self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
+    ) -> list[JobLine]:
+        """The newest jobs, at most `lines_max`, of one state or role if given."""
+        async with self._database.connection() as connection:
+            rows = await store.LIST_RECENT(connection, self._chain_id, self._environment, state, role, lines_max)
+        return [store.job_line_of(row) for row in rows]
+
+    async def count_by_state(self) -> dict[str, int]:
+        """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
+        return {row["state"]: row["jobs"] for row in rows}
+
+    async def backlog(self) -> Backlog:
+        """How far the outbox is behind."""
+        async with self._database.connection() as connection:
+            row = await store.BACKLOG(connection, self._chain_id, self._environment)
+        if row is None:
+            return Backlog(0, 0, 0)
+        return Backlog(row["rows"], row["unpublished"], row["oldest_due_seconds"])
+
+    async def publish(self, drain: Drain) -> None:
+        """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
+        publisher = Publisher(self._database, self._queue_of, self._chain_id, self._environment, self._settings)
+        await every(
+            self._settings.poll_milliseconds / 1_000,
+            publisher.publish_due,
+            hint=self._outbox_hint,
+            transient=(StorageError,),
+            backoff_seconds_max=5,
+            on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def listen(self, drain: Drain) -> None:
+        """Turn other processes' notifications into hints. A lost LISTEN only costs the hints: the poll goes on."""
+
+        async def once() -> None:
+            await self._database.listen([OUTBOX_CHANNEL], lambda _channel, _payload: self._outbox_hint.give())
+
+        await every(
+            LISTEN_AGAIN_SECONDS,
+            once,
+            transient=(StoreUnavailable,),
+            on_error=lambda error, failures: log.warning("listen_lost", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def recover_stalled(self, drain: Drain) -> None:
+        """Hand deliveries whose lock ran out to whoever is next. BullMQ marks in one scan and moves in the next."""
+        queues = [self._queue_of(role) for role in self._settings.roles]
+
+        async def scan() -> None:
+            for queue in queues:
+                recovered = await queue.recover_stalled()
+                if recovered:
+                    log.warning("stalled_recovered", queue=queue.name, deliveries=recovered)
+
+        await every(
+            max(self._settings.lock_seconds / 2, 1),
+            scan,
+            transient=(StorageError,),
+            on_error=lambda error, failures: log.warning("stalled_scan_failed", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def work(self, handlers: Mapping[str, Handler], drain: Drain, instance_id: str, version: str) -> None:
+        """Register this process as a worker and run its roles' jobs until the drain is over."""
+        row = WorkerRow(self._database, new_id(), drain)
+        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version)
+        worker = Worker(
+            self._database,
+            [self._queue_of(role) for role in self._settings.roles],
+            handlers,
+            row.worker_id,
+            self._chain_id,
+            self._environment,
+            self._settings,
+            drain,
+        )
+        await self._work_while_alive(row, worker)
+
+    async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
+        async def beat() -> None:
+            await every(
+                HEARTBEAT_SECONDS,
+                row.heartbeat,
+                transient=(StorageError,),
+                on_error=lambda error, failures: log.warning("heartbeat_failed", failures=failures, error=str(error)),
+            )
+
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(beat, name="heartbeat")
+            await worker.run()
+            tasks.cancel_scope.cancel()
+        try:
+            await row.stop()
+        except StorageError as error:
+            log.warning("worker_stop_unrecorded", error=str(error))

@@ -1,0 +1,95 @@
+"""The statements of `sql/coordination`, and their rows as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from attrs import frozen
+
+from storage.queries import command, many, one, scalar
+from tayho.coordination.types import AttemptRecord, JobLine, JobRecord
+from tayho.kernel.jobs import Attempt, Job
+
+Row = Mapping[str, Any]
+
+ENQUEUE = many("coordination/jobs.enqueue")
+FIND_BY_KEY = many("coordination/jobs.find_by_key")
+INSPECT = one("coordination/jobs.inspect")
+ATTEMPTS_OF_JOB = many("coordination/jobs.attempts_of_job")
+LIST_RECENT = many("coordination/jobs.list_recent")
+COUNT_BY_STATE = many("coordination/jobs.count_by_state")
+
+CLAIM_DUE = many("coordination/outbox.claim_due")
+MARK_PUBLISHED = command("coordination/outbox.mark_published")
+ADVANCE_GENERATION_IF_UNFINISHED = many("coordination/outbox.advance_generation_if_unfinished")
+WAKE = command("coordination/outbox.wake")
+BACKLOG = one("coordination/outbox.backlog")
+
+BEGIN = many("coordination/attempts.begin")
+END_IF_CURRENT = many("coordination/attempts.end_if_current")
+HOLD_FOR_LINEAGE_IF_CURRENT = many("coordination/attempts.hold_for_lineage_if_current")
+LOCK_IF_CURRENT = many("coordination/attempts.lock_if_current")
+CONFIRM_IF_CURRENT = many("coordination/attempts.confirm_if_current")
+RELEASE_LINEAGE_IF_CURRENT = many("coordination/attempts.release_lineage_if_current")
+SETTLE = many("coordination/attempts.settle")
+
+REGISTER_WORKER = command("coordination/workers.register")
+HEARTBEAT = scalar("coordination/workers.heartbeat")
+DRAIN_WORKER = command("coordination/workers.drain")
+STOP_WORKER = command("coordination/workers.stop")
+
+
+@frozen
+class FenceColumns:
+    """Attempts as the four parallel arrays that every fenced statement takes."""
+
+    job_ids: list[UUID]
+    attempt_numbers: list[int]
+    tokens: list[str]
+    worker_ids: list[UUID]
+
+    @classmethod
+    def of(cls, attempts: Sequence[Attempt]) -> FenceColumns:
+        return cls(
+            [attempt.job_id for attempt in attempts],
+            [attempt.attempt_number for attempt in attempts],
+            [attempt.token for attempt in attempts],
+            [attempt.worker_id for attempt in attempts],
+        )
+
+    def arguments(self) -> tuple[list[UUID], list[int], list[str], list[UUID]]:
+        return self.job_ids, self.attempt_numbers, self.tokens, self.worker_ids
+
+
+def ids_of(rows: Iterable[Row]) -> frozenset[UUID]:
+    return frozenset(cast("UUID", row["job_id"]) for row in rows)
+
+
+def job_of(row: Row) -> Job:
+    return Job(
+        job_id=row["job_id"],
+        chain_id=row["chain_id"],
+        environment=row["environment"],
+        role=row["role"],
+        kind=row["kind"],
+        idempotency_key=row["idempotency_key"],
+        request=row["request"],
+        generation=row["generation"],
+        has_live_lineage=row["has_live_lineage"],
+        created_at=row["created_at"],
+    )
+
+
+def job_record_of(row: Row, attempts: Iterable[Row]) -> JobRecord:
+    fields = JobRecord.__attrs_attrs__
+    history = tuple(
+        AttemptRecord(**{field.name: attempt[field.name] for field in AttemptRecord.__attrs_attrs__})
+        for attempt in attempts
+    )
+    return JobRecord(**{field.name: row[field.name] for field in fields if field.name != "attempts"}, attempts=history)
+
+
+def job_line_of(row: Row) -> JobLine:
+    return JobLine(**{field.name: row[field.name] for field in JobLine.__attrs_attrs__})

@@ -1,0 +1,147 @@
+"""What coordination shows to the other contexts and to whoever enqueues."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TypeAlias
+from uuid import UUID
+
+from attrs import field, frozen
+from attrs.validators import and_, ge, instance_of, le, matches_re, max_len, min_len
+
+from tayho.kernel.jobs import Attempt, Job, Outcome
+from tayho.kernel.json_document import Json
+
+PRIORITY_DEFAULT = 1_000
+PRIORITY_MAX = 2_097_151  # BullMQ's own bound; 1 is the most urgent
+ROLE_PATTERN = r"[a-z][a-z0-9-]{0,62}"
+
+
+@frozen
+class NewJob:
+    """A request for one durable unit of work.
+
+    The idempotency key names the effect for ever within (chain, environment): the same key with an equal kind and
+    request is the same job, with another request it is refused. Raises ValueError when a field is out of its range.
+    """
+
+    kind: str = field(validator=and_(instance_of(str), min_len(1), max_len(128)))
+    role: str = field(validator=matches_re(ROLE_PATTERN))
+    idempotency_key: str = field(validator=and_(instance_of(str), min_len(1), max_len(255)))
+    request: Mapping[str, Json]
+    priority: int = field(default=PRIORITY_DEFAULT, validator=and_(instance_of(int), ge(1), le(PRIORITY_MAX)))
+    # In PostgreSQL's clock; None is at once.
+    run_at: datetime | None = None
+
+
+@frozen
+class Enqueued:
+    """The honest answer to an enqueue: the job that the key stands for, and whether this call made it."""
+
+    job_id: UUID
+    idempotency_key: str
+    created: bool
+    state: str
+
+
+class IdempotencyConflict(Exception):
+    """The idempotency key already stands for another request. Nothing was recorded."""
+
+    def __init__(self, idempotency_key: str, job_id: UUID, recorded_digest: bytes, asked_digest: bytes) -> None:
+        super().__init__(
+            f"the idempotency key {idempotency_key!r} belongs to job {job_id}, whose request has digest "
+            f"{recorded_digest.hex()}; this request has digest {asked_digest.hex()}: use another key for another effect"
+        )
+        self.idempotency_key = idempotency_key
+        self.job_id = job_id
+        self.recorded_digest = recorded_digest
+        self.asked_digest = asked_digest
+
+
+@frozen
+class Settlement:
+    """The end that the chain gave to a job: `completed` or `dead`, with what is to be kept about it."""
+
+    job_id: UUID
+    state: str
+    detail: Mapping[str, Json]
+
+
+@frozen
+class AttemptRecord:
+    """One attempt as the history keeps it."""
+
+    attempt_number: int
+    generation: int
+    state: str
+    instance_id: str
+    started_at: datetime
+    ended_at: datetime | None
+    detail: Json
+
+
+@frozen
+class JobRecord:
+    """A job with its history, for a person's eyes."""
+
+    job_id: UUID
+    role: str
+    kind: str
+    idempotency_key: str
+    request: Mapping[str, Json]
+    state: str
+    generation: int
+    attempt_number: int
+    attempts_spent: int
+    has_live_lineage: bool
+    priority: int
+    run_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    result: Json
+    last_error: Json
+    outbox_due_at: datetime | None
+    outbox_published_at: datetime | None
+    attempts: tuple[AttemptRecord, ...]
+
+
+@frozen
+class JobLine:
+    """A job in a list."""
+
+    job_id: UUID
+    role: str
+    kind: str
+    idempotency_key: str
+    state: str
+    attempt_number: int
+    attempts_spent: int
+    run_at: datetime
+    updated_at: datetime
+    last_error: Json
+
+
+@frozen
+class Backlog:
+    """How far the outbox is behind."""
+
+    rows: int
+    unpublished: int
+    oldest_due_seconds: float
+
+
+Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
+
+
+@frozen
+class WorkerSettings:
+    """How this process takes and holds work. Units are in the names."""
+
+    roles: tuple[str, ...]
+    concurrency: int
+    lock_seconds: int
+    reconcile_seconds: int
+    attempts_max: int
+    poll_milliseconds: int

@@ -1,0 +1,51 @@
+"""This process as a row: registered at start, alive by its heartbeat, draining when an operator says so."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from uuid import UUID
+
+from nursery.drain import Drain
+from storage.database import Database
+from tayho.coordination.store import HEARTBEAT, REGISTER_WORKER, STOP_WORKER
+
+HEARTBEAT_SECONDS = 5
+
+
+class WorkerRow:
+    """One incarnation of one process. A restart is another worker, so a stale attempt never looks current (DLV-6)."""
+
+    def __init__(self, database: Database, worker_id: UUID, drain: Drain) -> None:
+        self._database = database
+        self.worker_id = worker_id
+        self._drain = drain
+
+    async def register(
+        self, instance_id: str, chain_id: int, environment: str, roles: Sequence[str], version: str
+    ) -> None:
+        async with self._database.connection() as connection:
+            await REGISTER_WORKER(
+                connection,
+                self.worker_id,
+                instance_id,
+                chain_id,
+                environment,
+                list(roles),
+                socket.gethostname(),
+                os.getpid(),
+                version,
+            )
+
+    async def heartbeat(self) -> None:
+        """Say that this worker lives, and hear whether it is to drain."""
+        async with self._database.connection() as connection:
+            draining = await HEARTBEAT(connection, self.worker_id)
+        if draining:
+            self._drain.request("an operator asked this instance to drain")
+
+    async def stop(self) -> None:
+        """Record that this worker has ended in order."""
+        async with self._database.connection() as connection:
+            await STOP_WORKER(connection, self.worker_id)

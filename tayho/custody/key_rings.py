@@ -1,0 +1,38 @@
+"""The keys a process holds, by the name each is asked for under. Never leaves custody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from tayho.custody.key_material import KeyMaterial
+from tayho.kernel.address import Address
+
+
+@frozen(eq=False)
+class SignerKeys:
+    """The pool's keys, in the order they were given, each under the address derived from it."""
+
+    keys: Mapping[Address, KeyMaterial] = field(repr=False)
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        return tuple(self.keys)
+
+    def wipe(self) -> None:
+        for material in self.keys.values():
+            material.wipe()
+
+
+@frozen(eq=False)
+class JournalKeys:
+    """The journal's keys by id. New rows are sealed under `active_id`; the others only open old rows."""
+
+    # Invariant: active_id is one of the keys.
+    active_id: str
+    keys: Mapping[str, KeyMaterial] = field(repr=False)
+
+    def wipe(self) -> None:
+        for material in self.keys.values():
+            material.wipe()

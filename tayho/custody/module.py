@@ -1,0 +1,103 @@
+"""Custody's face. Hosts build it here; other contexts reach it through its generated contract."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+import trio
+
+from tayho.custody.errors import CustodyError
+from tayho.custody.hardening import harden_process
+from tayho.custody.journal_seal import JournalSeal
+from tayho.custody.key_rings import JournalKeys, SignerKeys
+from tayho.custody.local_signer import LocalSigner
+from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
+from tayho.custody.types import (
+    Reservation,
+    SealBinding,
+    SealedTransaction,
+    SignedSealed,
+    SigningPolicy,
+    SigningRequest,
+)
+from tayho.kernel.address import Address
+from tayho.kernel.opaque import Opaque
+
+__all__ = ["Custody", "SigningPolicy", "harden_process", "open_custody", "parse_journal_keys", "parse_signer_keys"]
+
+
+class Custody:
+    """Signs what was reserved, seals what was signed, and opens it again. It keeps no rows and reaches no chain.
+
+    Signing and sealing are about two milliseconds of CPU each time, on the event loop: every method yields before each
+    item, so that a batch delays others by one item and no more, and a cancelled batch stops between two.
+    """
+
+    def __init__(self, signer: LocalSigner, seal: JournalSeal) -> None:
+        self._signer = signer
+        self._seal = seal
+
+    async def signers(self) -> tuple[Address, ...]:
+        """The accounts this process can sign for, in the order of the configuration."""
+        await trio.lowlevel.checkpoint()
+        return self._signer.addresses
+
+    async def sign_and_seal(self, request: SigningRequest, reservation: Reservation) -> SignedSealed:
+        """Sign the request if it is what the lineage reserved and breaks no rule, and seal the bytes for its row.
+
+        The same request always gives the same bytes and hash, and each time another seal. Raises SigningRefused,
+        UnknownSigner, SigningFailed, SignatureMismatch.
+        """
+        await trio.lowlevel.checkpoint()
+        signed = self._signer.sign(request, reservation)
+        binding = SealBinding(
+            chain_id=request.chain_id,
+            signer=request.signer,
+            nonce=request.nonce,
+            call_hash=reservation.call_hash,
+            tx_hash=signed.tx_hash,
+        )
+        return SignedSealed(signed.tx_hash, signed.raw, self._seal.seal(signed.raw, binding))
+
+    async def sign_and_seal_many(
+        self, items: Sequence[tuple[SigningRequest, Reservation]]
+    ) -> tuple[SignedSealed | CustodyError, ...]:
+        """`sign_and_seal` for each item, in order. One refused item stands as its error and harms no other."""
+        results: list[SignedSealed | CustodyError] = []
+        for request, reservation in items:
+            try:
+                results.append(await self.sign_and_seal(request, reservation))
+            except CustodyError as error:
+                results.append(error)
+        return tuple(results)
+
+    async def unseal(self, sealed: SealedTransaction, binding: SealBinding) -> Opaque:
+        """The signed bytes of the row, once they are proven to be the row's. Raises UnknownKeyId, SealBroken."""
+        await trio.lowlevel.checkpoint()
+        return self._seal.unseal(sealed, binding)
+
+    async def unseal_many(
+        self, items: Sequence[tuple[SealedTransaction, SealBinding]]
+    ) -> tuple[Opaque | CustodyError, ...]:
+        """`unseal` for each item, in order. One broken row stands as its error and harms no other."""
+        results: list[Opaque | CustodyError] = []
+        for sealed, binding in items:
+            try:
+                results.append(await self.unseal(sealed, binding))
+            except CustodyError as error:
+                results.append(error)
+        return tuple(results)
+
+
+@contextmanager
+def open_custody(signer_keys: SignerKeys, journal_keys: JournalKeys, policy: SigningPolicy) -> Generator[Custody]:
+    """Custody over these keys, which are wiped when the block ends. Open it first and close it last.
+
+    Raises NativeBackendMissing.
+    """
+    try:
+        yield Custody(LocalSigner(signer_keys, policy), JournalSeal(journal_keys))
+    finally:
+        signer_keys.wipe()
+        journal_keys.wipe()

@@ -1,0 +1,1 @@
+"""Values that every context shares: pure, and importing nothing else of ours."""

@@ -1,0 +1,44 @@
+"""Names for the points between two durable effects, so that a test can kill the process at each (PRF-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+STEPS: frozenset[str] = frozenset(
+    {
+        # coordination
+        "enqueue.after_commit",
+        "publish.after_claim",
+        "publish.after_add",
+        "publish.after_mark",
+        "intake.after_fetch",
+        "attempt.after_begin",
+        "attempt.after_end",
+        "attempt.after_ack",
+        # transactions
+        "lane.after_register",
+        "journal.after_allocate",
+        "journal.after_sign",
+        "journal.after_persist",
+        "broadcast.after_send",
+        "journal.after_mark",
+        "journal.after_abandon",
+        "reconcile.after_claim",
+        "reconcile.after_rebroadcast",
+        "reconcile.after_finalise",
+    }
+)
+
+_hook: Callable[[str], None] | None = None
+
+
+def step(name: str) -> None:
+    """Mark a point between two durable effects. Costs one comparison where no fault is being injected."""
+    if _hook is not None:
+        _hook(name)
+
+
+def on_step(hook: Callable[[str], None] | None) -> None:
+    """Call `hook` at every step from now on; None takes it away. For fault injection only."""
+    global _hook  # noqa: PLW0603 - one process has one fault plan
+    _hook = hook

@@ -1,0 +1,100 @@
+"""The one table of states and arrows. The database refuses whatever is not listed here (DLV-7, ARC-9).
+
+`sql/migrations` writes the same rows into `tayho.transitions`, which a trigger reads on every change of state; a test
+holds the two equal. A new arrow is a new migration and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from attrs import frozen
+
+NEW = "new"  # what a row was before its insert
+
+
+@frozen
+class Arrow:
+    """One allowed change of state. With an operation, only that named operation may take it."""
+
+    source: str
+    target: str
+    operation: str | None = None
+
+
+@frozen
+class TransitionTable:
+    """The life of one kind of row."""
+
+    name: str
+    arrows: frozenset[Arrow]
+
+    @property
+    def states(self) -> frozenset[str]:
+        return frozenset(arrow.target for arrow in self.arrows)
+
+    @property
+    def terminal(self) -> frozenset[str]:
+        """States left only by a named operation, or never."""
+        return self.states - {arrow.source for arrow in self.arrows if arrow.operation is None}
+
+    def allows(self, source: str, target: str, operation: str | None = None) -> bool:
+        return Arrow(source, target, operation) in self.arrows or Arrow(source, target) in self.arrows
+
+
+def _table(name: str, lines: Mapping[str, Iterable[str]], named: Iterable[Arrow] = ()) -> TransitionTable:
+    plain = {Arrow(source, target) for source, targets in lines.items() for target in targets}
+    return TransitionTable(name, frozenset(plain | set(named)))
+
+
+JOB = _table(
+    "coordination.jobs",
+    {
+        NEW: ("queued", "pending_batch"),
+        "pending_batch": ("batched", "quarantined"),
+        "queued": ("processing", "dead"),
+        "processing": ("confirming", "completed", "not_actionable", "retry", "quarantined", "dead"),
+        "retry": ("processing", "completed", "dead"),
+        "confirming": ("completed", "retry", "dead"),
+    },
+    named=(Arrow("dead", "queued", "replay"), Arrow("completed", "retry", "revive"), Arrow("dead", "retry", "revive")),
+)
+ATTEMPT = _table(
+    "coordination.attempts",
+    {NEW: ("running",), "running": ("completed", "not_actionable", "confirming", "failed", "returned", "lost")},
+)
+LANE = _table(
+    "transactions.lanes",
+    {
+        NEW: ("open",),
+        "open": ("draining", "blocked", "underfunded"),
+        "draining": ("open", "retired"),
+        "blocked": ("open", "draining"),
+        "underfunded": ("open", "draining"),
+    },
+)
+LINEAGE = _table(
+    "transactions.lineages",
+    {
+        NEW: ("allocated",),
+        "allocated": ("signed", "abandoned", "superseded"),
+        "signed": ("broadcast", "mined", "reverted", "superseded"),
+        "broadcast": ("mined", "reverted", "superseded"),
+    },
+    named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
+)
+MEMBER = _table(
+    "transactions.members",
+    {
+        NEW: ("signed",),
+        "signed": ("broadcast", "replaced", "mined", "reverted"),
+        "broadcast": ("replaced", "mined", "reverted"),
+        "replaced": ("mined", "reverted"),
+    },
+    named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
+)
+
+TABLES: Mapping[str, TransitionTable] = MappingProxyType(
+    {table.name: table for table in (JOB, ATTEMPT, LANE, LINEAGE, MEMBER)}
+)

@@ -1,0 +1,66 @@
+"""What a team writes to add its own kind of job: the public plug-in interface.
+
+A kind is registered under the entry-point group `tayho.kinds`; its name is the job's `kind` and its role is the queue
+that the job is delivered to. `docs/` tells more; `tayho.protocol.counter` is a complete example.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from attrs import frozen
+
+from rpc.reads import Reads
+from tayho.kernel.address import Address
+from tayho.kernel.jobs import Completed, Job, NotActionable
+
+
+@frozen
+class Call:
+    """The effect that a job asks of the chain: what will be signed, but for nonce, gas and fees."""
+
+    to: Address
+    data: bytes
+    value_wei: int = 0
+
+
+@frozen
+class Actionable:
+    """The chain's present state still asks for this job's effect."""
+
+
+Revalidation: TypeAlias = Actionable | NotActionable
+
+
+@runtime_checkable
+class OnChainKind(Protocol):
+    """A kind whose jobs end in one transaction."""
+
+    name: str
+    role: str
+
+    async def revalidate(self, job: Job, reads: Reads) -> Revalidation:
+        """Decide from current chain state whether the effect is still wanted. Called at every attempt, before signing.
+
+        May run on several workers at once and again after a crash: read only, keep nothing.
+        """
+        ...
+
+    async def call(self, job: Job) -> Call:
+        """The call, from the job alone: the same job must always give the same call, or the attempt is refused."""
+        ...
+
+
+@runtime_checkable
+class OffChainKind(Protocol):
+    """A kind whose jobs sign nothing: scans, projections, audits."""
+
+    name: str
+    role: str
+
+    async def run(self, job: Job, reads: Reads) -> Completed | NotActionable:
+        """Do the work. It may run again after a crash, on another worker: it must be safe to repeat."""
+        ...
+
+
+Kind: TypeAlias = OnChainKind | OffChainKind

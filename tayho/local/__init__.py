@@ -1,0 +1,1 @@
+"""Throw-away PostgreSQL, Redis and EVM node for `tayho dev`, `tayho demo`, local mode and the tests."""

@@ -1,0 +1,1 @@
+"""The reference protocol: Solidity contracts, their artifacts, and the job kinds that call them."""

@@ -1,0 +1,1 @@
+"""Lanes, lineages, the journal of signed transactions, broadcast and reconciliation (TX)."""

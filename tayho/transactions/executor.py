@@ -1,0 +1,181 @@
+"""One attempt of a job that goes on chain: allocate, sign, persist, broadcast, in that order (TX-2, TX-3)."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+
+from nursery.coalesce import Coalescer
+from rpc.reads import Reads
+from storage.database import Database
+from tayho.contracts.coordination import Coordination
+from tayho.contracts.custody import Custody, Reservation, SigningRequest
+from tayho.kernel.address import Address
+from tayho.kernel.jobs import Attempt, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.kernel.opaque import Opaque
+from tayho.kernel.steps import step
+from tayho.kinds import Call, OnChainKind
+from tayho.transactions import store
+from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling
+from tayho.transactions.journal import Allocation, Journal, Mark, NoLaneOpen, Persistence
+from tayho.transactions.lineage import Lineage, SignedMember
+from tayho.transactions.simulation import Simulated, WouldRevert, simulate
+from tayho.transactions.types import TransactionSettings
+
+log = structlog.get_logger("tayho.transactions")
+
+BATCH_MAX = 200
+QUEUED_MAX = 2_000
+# A handler waits this long for a lane before it gives its slot back: room comes with every block.
+ROOM_SECONDS = 15
+ROOM_LOOK_SECONDS = 1
+MARKET_DELAY_SECONDS = 10
+
+
+class Executor:
+    """Carries one pool's jobs from a current attempt to `confirming`."""
+
+    def __init__(
+        self,
+        database: Database,
+        coordination: Coordination,
+        custody: Custody,
+        reads: Reads,
+        broadcaster: Broadcaster,
+        settings: TransactionSettings,
+        signers: tuple[Address, ...],
+    ) -> None:
+        self._database = database
+        self._custody = custody
+        self._reads = reads
+        self._broadcaster = broadcaster
+        self._settings = settings
+        self._signers = signers
+        self.journal = Journal(database, coordination, settings)
+        bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
+        self._allocations = Coalescer(self.journal.allocate_many, name="allocations", **bounds)
+        self.persistences = Coalescer(self.journal.persist_many, name="persistences", **bounds)
+        self._marks = Coalescer(self.journal.mark_many, name="marks", **bounds)
+        self._room = trio.Event()
+
+    async def run(self) -> None:
+        """Serve the group commits until cancelled."""
+        async with trio.open_nursery() as commits:
+            for commit in (self._allocations, self.persistences, self._marks):
+                commits.start_soon(commit.run)
+
+    def room_made(self) -> None:
+        """Tell the handlers that wait for a lane that one may have room again."""
+        self._room.set()
+        self._room = trio.Event()
+
+    async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
+        """Resume the job's lineage where it stands, or begin one.
+
+        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), RpcError, CustodyError,
+        StorageError. Whatever is raised, nothing signed is ever discarded.
+        """
+        lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
+        if lineage is None or lineage.state == "allocated":
+            revalidation = await kind.revalidate(job, self._reads)
+            if isinstance(revalidation, NotActionable):
+                return await self._give_up(attempt, lineage, revalidation.reason)
+        if lineage is None:
+            begun = await self._begin(kind, job, attempt)
+            if not isinstance(begun, Lineage):
+                return begun
+            lineage = begun
+        match lineage.state:
+            case "allocated":
+                signed = await self.sign(lineage)
+                if isinstance(signed, WouldRevert):
+                    return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
+                await self.persistences.submit(Persistence(attempt, signed))
+                return await self._send(attempt, signed.tx_hash, signed.raw)
+            case "signed" | "broadcast":
+                # `broadcast` with an attempt: a node took the bytes and the attempt did not hear of it, or the job was
+                # returned. The same bytes again are harmless, and the answer ends the attempt.
+                return await self._send(attempt, *await self._unsealed(lineage))
+            case _:
+                raise StaleAttempt(attempt)
+
+    async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Lineage | Outcome:
+        """Simulate first, so that a call that reverts costs no nonce; then take one."""
+        call = await kind.call(job)
+        simulated = await self._simulate(self._signers[0], call)
+        if isinstance(simulated, WouldRevert):
+            return NotActionable(f"would revert: {simulated.reason}")
+        with trio.move_on_after(ROOM_SECONDS):
+            while True:
+                room = self._room
+                try:
+                    return await self._allocations.submit(Allocation(attempt, call))
+                except NoLaneOpen:
+                    with trio.move_on_after(ROOM_LOOK_SECONDS):
+                        await room.wait()
+        return Postponed("no lane of the pool has room")
+
+    async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
+        settings = self._settings
+        return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
+
+    async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
+        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing has left the process yet."""
+        simulated = await self._simulate(lineage.signer, lineage.call)
+        if isinstance(simulated, WouldRevert):
+            return simulated
+        signed = await self._custody.sign_and_seal(
+            SigningRequest(
+                chain_id=lineage.chain_id,
+                signer=lineage.signer,
+                nonce=lineage.nonce,
+                to=lineage.call.to,
+                value_wei=lineage.call.value_wei,
+                data=lineage.call.data,
+                gas_limit=simulated.gas_limit,
+                max_fee_per_gas_wei=simulated.fee.max_fee_per_gas_wei,
+                max_priority_fee_per_gas_wei=simulated.fee.max_priority_fee_per_gas_wei,
+            ),
+            Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
+        )
+        step("journal.after_sign")
+        return SignedMember(
+            lineage=lineage,
+            tx_hash=signed.tx_hash,
+            raw=signed.raw,
+            gas_limit=simulated.gas_limit,
+            fee=simulated.fee,
+            key_id=signed.sealed.key_id,
+            cipher_nonce=signed.sealed.cipher_nonce,
+            ciphertext=signed.sealed.ciphertext,
+        )
+
+    async def _unsealed(self, lineage: Lineage) -> tuple[bytes, Opaque]:
+        async with self._database.connection() as connection:
+            rows = await store.SEALED_MEMBERS(connection, [lineage.active_tx_hash])
+        sealed, binding = store.sealed_of(rows[0])
+        return binding.tx_hash, await self._custody.unseal(sealed, binding)
+
+    async def _send(self, attempt: Attempt, tx_hash: bytes, raw: Opaque) -> Outcome:
+        answer = await self._broadcaster.send(tx_hash, raw)
+        await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+        if not answer.is_out:
+            raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
+        log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)
+        return Ended()
+
+    async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:
+        """The chain asks for nothing any more. An unsigned nonce is given back; signed bytes never come here."""
+        if lineage is None:
+            return NotActionable(reason)
+        await self.journal.abandon_unsigned(attempt, lineage, {"reason": reason})
+        return Ended()
+
+
+async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
+    """`execute`, with a market above the ceiling as a postponement: it is no fault of the job and spends no attempt."""
+    try:
+        return await executor.execute(kind, job, attempt)
+    except MarketAboveCeiling as error:
+        return Postponed(str(error), MARKET_DELAY_SECONDS)

@@ -1,0 +1,209 @@
+"""The journal: allocate, persist, mark and abandon, each one transaction for many jobs, each fenced (TX-1, TX-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from attrs import evolve, frozen
+
+from storage.database import Connection, Database
+from tayho.contracts.coordination import Coordination
+from tayho.kernel.call_hash import call_hash
+from tayho.kernel.ids import new_id
+from tayho.kernel.jobs import Attempt, StaleAttempt
+from tayho.kernel.json_document import Json
+from tayho.kernel.steps import step
+from tayho.kinds import Call
+from tayho.transactions import store
+from tayho.transactions.broadcast import Answer
+from tayho.transactions.lineage import Lineage, SignedMember, filler_call_hash
+from tayho.transactions.round_robin import choose_lanes
+from tayho.transactions.types import TransactionSettings
+
+
+class NoLaneOpen(Exception):
+    """Every lane of the pool is closed or full. Nothing was allocated."""
+
+
+@frozen
+class Allocation:
+    """One job's wish for a nonce."""
+
+    attempt: Attempt
+    call: Call
+
+
+@frozen
+class Persistence:
+    """One signed transaction's way into the journal; without an attempt it is a filler's."""
+
+    attempt: Attempt | None
+    member: SignedMember
+
+
+@frozen
+class Mark:
+    """One send that a node has answered."""
+
+    attempt: Attempt
+    tx_hash: bytes
+    endpoint: str
+    answer: Answer
+
+
+class Journal:
+    """Every change of lanes, lineages and members that an attempt makes."""
+
+    def __init__(self, database: Database, coordination: Coordination, settings: TransactionSettings) -> None:
+        self._database = database
+        self._coordination = coordination
+        self._settings = settings
+
+    async def live_lineage(self, job_id: UUID) -> Lineage | None:
+        async with self._database.connection() as connection:
+            row = await store.LIVE_OF_JOB(connection, job_id)
+        return None if row is None else store.lineage_of(row)
+
+    async def allocate_many(self, allocations: Sequence[Allocation]) -> Sequence[Lineage | Exception]:
+        """A lineage for each current attempt that a lane has room for; else StaleAttempt or NoLaneOpen in its place.
+
+        Locks in the order job, pool, lane, like every other path, so that no two of them deadlock.
+        """
+        settings = self._settings
+        async with self._database.transaction() as tx:
+            lanes, cursor = await self._lock_lanes(tx, allocations)
+            signers, moved = choose_lanes(lanes, cursor, settings.lane_depth, len(allocations))
+            # The fence is taken only for those that will get a nonce: `has_live_lineage` without one would be a lie.
+            served = allocations[: len(signers)]
+            held = await self._coordination.hold_for_lineage_if_current(tx, [one.attempt for one in served])
+            pairs = [(one, signer) for one, signer in zip(served, signers, strict=True) if one.attempt.job_id in held]
+            lineages = {
+                one.attempt.job_id: Lineage(
+                    lineage_id=new_id(),
+                    purpose="call",
+                    job_id=one.attempt.job_id,
+                    chain_id=settings.chain_id,
+                    signer=signer,
+                    nonce=-1,
+                    call=one.call,
+                    call_hash=call_hash(settings.chain_id, one.call.to, one.call.value_wei, one.call.data),
+                    state="allocated",
+                )
+                for one, signer in pairs
+            }
+            nonces = await self._insert(tx, list(lineages.values()))
+            await store.MOVE_CURSOR(tx, settings.chain_id, settings.environment, settings.role, moved)
+        step("journal.after_allocate")
+        results: list[Lineage | Exception] = []
+        for place, one in enumerate(allocations):
+            lineage = lineages.get(one.attempt.job_id)
+            if place >= len(served):
+                results.append(NoLaneOpen())
+            elif lineage is None:
+                results.append(StaleAttempt(one.attempt))
+            else:
+                results.append(evolve(lineage, nonce=nonces[lineage.lineage_id]))
+        return results
+
+    async def _lock_lanes(self, tx: Connection, allocations: Sequence[Allocation]):
+        settings = self._settings
+        await self._coordination.lock_if_current(tx, [one.attempt for one in allocations])
+        cursor = await store.LOCK_POOL(tx, settings.chain_id, settings.environment, settings.role)
+        rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
+        return [store.lane_of(row) for row in rows], int(cursor)
+
+    async def _insert(self, tx: Connection, lineages: Sequence[Lineage]) -> Mapping[UUID, int]:
+        if not lineages:
+            return {}
+        settings = self._settings
+        rows = await store.ALLOCATE(
+            tx,
+            settings.chain_id,
+            settings.environment,
+            settings.role,
+            [lineage.lineage_id for lineage in lineages],
+            [lineage.job_id for lineage in lineages],
+            [lineage.signer.value for lineage in lineages],
+            [lineage.call_hash for lineage in lineages],
+            [lineage.call.to.value for lineage in lineages],
+            [lineage.call.value_wei for lineage in lineages],
+            [lineage.call.data for lineage in lineages],
+        )
+        return {row["lineage_id"]: row["nonce"] for row in rows}
+
+    async def persist_many(self, persistences: Sequence[Persistence]) -> Sequence[None | Exception]:
+        """Write the signed bytes of each current attempt; StaleAttempt in the place of the others (I4, I6)."""
+        attempts = [one.attempt for one in persistences if one.attempt is not None]
+        async with self._database.transaction() as tx:
+            current = await self._coordination.lock_if_current(tx, attempts) if attempts else frozenset[UUID]()
+            written = await self._write_members(
+                tx, [one.member for one in persistences if one.attempt is None or one.attempt.job_id in current]
+            )
+        step("journal.after_persist")
+        results: list[None | Exception] = []
+        for one in persistences:
+            if one.member.lineage.lineage_id in written:
+                results.append(None)
+            else:
+                results.append(StaleAttempt(one.attempt) if one.attempt is not None else NoLongerUnsigned())
+        return results
+
+    async def _write_members(self, tx: Connection, members: Sequence[SignedMember]) -> frozenset[UUID]:
+        if not members:
+            return frozenset()
+        rows = await store.PERSIST(
+            tx,
+            [member.lineage.lineage_id for member in members],
+            [member.tx_hash for member in members],
+            [member.gas_limit for member in members],
+            [member.fee.max_fee_per_gas_wei for member in members],
+            [member.fee.max_priority_fee_per_gas_wei for member in members],
+            [member.key_id for member in members],
+            [member.cipher_nonce for member in members],
+            [member.ciphertext for member in members],
+            float(self._settings.reconcile_seconds),
+        )
+        return frozenset(row["lineage_id"] for row in rows)
+
+    async def mark_many(self, marks: Sequence[Mark]) -> Sequence[None | Exception]:
+        """Record what the node answered; where it took the bytes, the attempt ends as `confirming` in the same transaction."""
+        async with self._database.transaction() as tx:
+            out = [one for one in marks if one.answer.is_out]
+            confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in out])
+            await store.RECORD_BROADCASTS(
+                tx,
+                [one.tx_hash for one in marks],
+                [one.endpoint for one in marks],
+                [one.answer.kind for one in marks],
+                [one.answer.detail for one in marks],
+            )
+            await store.MARK_BROADCAST(tx, [one.tx_hash for one in out if one.attempt.job_id in confirmed])
+        step("journal.after_mark")
+        return [
+            None if not one.answer.is_out or one.attempt.job_id in confirmed else StaleAttempt(one.attempt)
+            for one in marks
+        ]
+
+    async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
+        """Give an unsigned allocation up: the nonce is released or filled, and the job ends `not_actionable` (TX-3).
+
+        Raises StaleAttempt when the attempt is not current.
+        """
+        async with self._database.transaction() as tx:
+            if not await self._coordination.release_lineage_if_current(tx, attempt, reason):
+                raise StaleAttempt(attempt)
+            row = await store.ABANDON_UNSIGNED(
+                tx,
+                lineage.lineage_id,
+                str(reason.get("reason", "")),
+                new_id(),
+                filler_call_hash(lineage.chain_id, lineage.signer),
+            )
+            if row is None:
+                raise StaleAttempt(attempt)
+        step("journal.after_abandon")
+
+
+class NoLongerUnsigned(Exception):
+    """Another replica signed the filler first. Nothing was written."""

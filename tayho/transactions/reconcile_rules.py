@@ -1,0 +1,102 @@
+"""What a reconciler does with one open lineage, from what the chain shows: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from attrs import frozen
+
+from rpc.values import Receipt
+from tayho.kernel.address import Address
+
+
+@frozen
+class OpenLineage:
+    """A lineage that is signed and not yet final, with every hash it may be mined under, oldest first."""
+
+    lineage_id: UUID
+    purpose: str
+    job_id: UUID | None
+    signer: Address
+    nonce: int
+    state: str
+    included_block_number: int | None
+    tx_hashes: tuple[bytes, ...]
+
+
+@frozen
+class ChainView:
+    """One look at the chain."""
+
+    head_block_number: int
+    # The canonical hash at each height that a receipt names.
+    canonical_hashes: Mapping[int, bytes]
+    receipts: Mapping[bytes, Receipt]
+    latest_nonces: Mapping[Address, int]
+    pending_nonces: Mapping[Address, int]
+
+
+@frozen
+class Final:
+    """A member is mined deep enough: the lineage ends."""
+
+    tx_hash: bytes
+    receipt: Receipt
+
+
+@frozen
+class Included:
+    """A member is mined, and not deep enough yet."""
+
+    block_number: int
+
+
+@frozen
+class Resend:
+    """No node shows the transaction: send the same bytes again."""
+
+    tx_hash: bytes
+
+
+@frozen
+class Wait:
+    """Nothing to do but look again."""
+
+
+Decision: TypeAlias = Final | Included | Resend | Wait
+
+
+def decide(lineage: OpenLineage, view: ChainView, confirmations: int) -> Decision:
+    """Finalise only a receipt whose block is canonical and `confirmations` below the head (I9); never guess.
+
+    Whichever member is mined counts, not the newest. A nonce that the chain has used up without a receipt of ours is
+    left alone: a lagging node shows the same picture.
+    """
+    for tx_hash in lineage.tx_hashes:
+        receipt = view.receipts.get(tx_hash)
+        if receipt is None or view.canonical_hashes.get(receipt.block_number) != receipt.block_hash:
+            continue
+        if view.head_block_number - receipt.block_number >= confirmations:
+            return Final(tx_hash, receipt)
+        return Included(receipt.block_number)
+    if view.latest_nonces[lineage.signer] > lineage.nonce:
+        return Wait()
+    if lineage.state == "signed" or view.pending_nonces[lineage.signer] <= lineage.nonce:
+        return Resend(lineage.tx_hashes[-1])
+    return Wait()
+
+
+def inclusion_changes(
+    lineages: Sequence[OpenLineage], decisions: Sequence[Decision]
+) -> list[tuple[UUID, int | None]]:
+    """Where the noted inclusion differs from what was seen now; None where a receipt has vanished again."""
+    changes: list[tuple[UUID, int | None]] = []
+    for lineage, decision in zip(lineages, decisions, strict=True):
+        if isinstance(decision, Final):
+            continue
+        seen = decision.block_number if isinstance(decision, Included) else None
+        if seen != lineage.included_block_number:
+            changes.append((lineage.lineage_id, seen))
+    return changes

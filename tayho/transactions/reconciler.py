@@ -1,0 +1,257 @@
+"""The reconciler: finds out what became of every open lineage, and ends it when the chain has (TX-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import structlog
+
+from rpc import methods
+from rpc.errors import RpcError
+from rpc.reads import Call as Question
+from rpc.reads import Reads
+from rpc.values import Header, Receipt
+from storage.database import Database
+from tayho.contracts.coordination import Coordination, Settlement
+from tayho.contracts.custody import Custody
+from tayho.kernel.address import Address
+from tayho.kernel.steps import step
+from tayho.transactions import store
+from tayho.transactions.broadcast import Answer, Broadcaster
+from tayho.transactions.errors import LineageDrifted
+from tayho.transactions.executor import Executor
+from tayho.transactions.journal import Persistence
+from tayho.transactions.reconcile_rules import (
+    ChainView,
+    Decision,
+    Final,
+    OpenLineage,
+    Resend,
+    decide,
+    inclusion_changes,
+)
+from tayho.transactions.simulation import WouldRevert
+from tayho.transactions.types import TransactionSettings
+
+log = structlog.get_logger("tayho.reconciler")
+
+CLAIM_MAX = 500
+
+
+class Reconciler:
+    """Looks after the open lineages of one pool. Every signing process runs one; they share by `check_at`."""
+
+    def __init__(
+        self,
+        database: Database,
+        coordination: Coordination,
+        custody: Custody,
+        reads: Reads,
+        broadcaster: Broadcaster,
+        executor: Executor,
+        settings: TransactionSettings,
+    ) -> None:
+        self._database = database
+        self._coordination = coordination
+        self._custody = custody
+        self._reads = reads
+        self._broadcaster = broadcaster
+        self._executor = executor
+        self._settings = settings
+
+    async def tick(self) -> bool:
+        """One look at the lineages that are due; True when more are. Raises RpcError, StorageError."""
+        await self._sign_fillers()
+        lineages = await self._claim()
+        if not lineages:
+            return False
+        step("reconcile.after_claim")
+        view = await self._look(lineages)
+        decisions = [decide(lineage, view, self._settings.confirmations) for lineage in lineages]
+        await self._finalise(lineages, decisions, view)
+        await self._note_inclusions(lineages, decisions)
+        await self._resend(decisions)
+        self._executor.room_made()
+        return len(lineages) == CLAIM_MAX
+
+    async def _claim(self) -> list[OpenLineage]:
+        settings = self._settings
+        async with self._database.connection() as connection:
+            rows = await store.CLAIM_OPEN(
+                connection,
+                settings.chain_id,
+                settings.environment,
+                settings.role,
+                CLAIM_MAX,
+                float(settings.reconcile_seconds),
+            )
+        return [
+            OpenLineage(
+                lineage_id=first["lineage_id"],
+                purpose=first["purpose"],
+                job_id=first["job_id"],
+                signer=Address(first["signer"]),
+                nonce=first["nonce"],
+                state=first["state"],
+                included_block_number=first["included_block_number"],
+                tx_hashes=tuple(row["tx_hash"] for row in members),
+            )
+            for first, members in (
+                (group[0], group)
+                for group in (list(rows) for _, rows in groupby(rows, key=lambda row: row["lineage_id"]))
+            )
+        ]
+
+    async def _look(self, lineages: Sequence[OpenLineage]) -> ChainView:
+        """The chain in two batches: receipts, nonces and head; then the canonical hashes of the blocks they name.
+
+        The head is asked before the receipts, so a block mined meanwhile can only make a receipt look shallower.
+        """
+        hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
+        signers = sorted({lineage.signer for lineage in lineages})
+        head = await self._reads.ask(methods.block_number())
+        asked: list[Question[object]] = [methods.transaction_receipt(tx_hash) for tx_hash in hashes]
+        asked += [methods.transaction_count(signer.value, "latest") for signer in signers]
+        asked += [methods.transaction_count(signer.value, "pending") for signer in signers]
+        answers = [_value(answer) for answer in await self._reads.ask_many(asked)]
+        receipts = {
+            answer.transaction_hash: answer for answer in answers[: len(hashes)] if isinstance(answer, Receipt)
+        }
+        latest = answers[len(hashes) : len(hashes) + len(signers)]
+        pending = answers[len(hashes) + len(signers) :]
+        heights = sorted({receipt.block_number for receipt in receipts.values()})
+        headers = [
+            _value(answer)
+            for answer in await self._reads.ask_many([methods.block_by_number(height) for height in heights])
+        ]
+        return ChainView(
+            head_block_number=head,
+            canonical_hashes={header.number: header.hash for header in headers if isinstance(header, Header)},
+            receipts=receipts,
+            latest_nonces=dict(zip(signers, _numbers(latest), strict=True)),
+            pending_nonces=dict(zip(signers, _numbers(pending), strict=True)),
+        )
+
+    async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
+        """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
+        finals = [
+            (lineage, decision)
+            for lineage, decision in zip(lineages, decisions, strict=True)
+            if isinstance(decision, Final)
+        ]
+        if not finals:
+            return
+        async with self._database.transaction() as tx:
+            settled = await self._coordination.settle(
+                tx,
+                [
+                    _settlement(lineage.job_id, final.receipt)
+                    for lineage, final in finals
+                    if lineage.job_id is not None
+                ],
+            )
+            due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
+            rows = await store.FINALISE(
+                tx,
+                [lineage.lineage_id for lineage, _ in due],
+                [final.tx_hash for _, final in due],
+                [final.receipt.block_hash for _, final in due],
+                [final.receipt.block_number for _, final in due],
+                [final.receipt.transaction_index for _, final in due],
+                [final.receipt.succeeded for _, final in due],
+                [final.receipt.gas_used for _, final in due],
+                [final.receipt.effective_gas_price_wei for _, final in due],
+                view.head_block_number,
+            )
+            ended = {row["lineage_id"] for row in rows}
+            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
+            if drifted:
+                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
+        step("reconcile.after_finalise")
+        log.info("lineages_final", lineages=len(ended), head=view.head_block_number)
+
+    async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
+        changes = inclusion_changes(lineages, decisions)
+        if not changes:
+            return
+        async with self._database.connection() as connection:
+            await store.NOTE_INCLUSION(
+                connection, [lineage_id for lineage_id, _ in changes], [number for _, number in changes]
+            )
+
+    async def _resend(self, decisions: Sequence[Decision]) -> None:
+        """Send what no node shows, lowest nonce first: a node may refuse a gap, never the next in line."""
+        wanted = [decision.tx_hash for decision in decisions if isinstance(decision, Resend)]
+        if not wanted:
+            return
+        async with self._database.connection() as connection:
+            rows = await store.SEALED_MEMBERS(connection, wanted)
+        sealed = [store.sealed_of(row) for row in rows]
+        opened = await self._custody.unseal_many(sealed)
+        answered: list[tuple[bytes, Answer]] = []
+        for (_, binding), raw in zip(sealed, opened, strict=True):
+            if isinstance(raw, Exception):
+                log.error("seal_broken", tx_hash=f"0x{binding.tx_hash.hex()}", error=str(raw))
+                continue
+            answered.append((binding.tx_hash, await self._broadcaster.send(binding.tx_hash, raw)))
+        await self._record(answered)
+        step("reconcile.after_rebroadcast")
+
+    async def _record(self, answered: Sequence[tuple[bytes, Answer]]) -> None:
+        async with self._database.transaction() as tx:
+            await store.RECORD_BROADCASTS(
+                tx,
+                [tx_hash for tx_hash, _ in answered],
+                [self._broadcaster.endpoint for _ in answered],
+                [answer.kind for _, answer in answered],
+                [answer.detail for _, answer in answered],
+            )
+            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in answered if answer.is_out])
+        for tx_hash, answer in answered:
+            log.info("resent", tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind, detail=answer.detail)
+
+    async def _sign_fillers(self) -> None:
+        """Sign the fillers that abandoned nonces left behind; the next tick sends them like any signed lineage."""
+        settings = self._settings
+        async with self._database.connection() as connection:
+            rows = await store.CLAIM_FILLERS(
+                connection,
+                settings.chain_id,
+                settings.environment,
+                settings.role,
+                CLAIM_MAX,
+                float(settings.reconcile_seconds),
+            )
+        for row in rows:
+            lineage = store.lineage_of(row)
+            signed = await self._executor.sign(lineage)
+            if isinstance(signed, WouldRevert):
+                log.error("filler_would_revert", signer=str(lineage.signer), nonce=lineage.nonce, reason=signed.reason)
+                continue
+            await self._executor.persistences.submit(Persistence(None, signed))
+
+
+def _settlement(job_id, receipt: Receipt) -> Settlement:
+    detail = {
+        "tx_hash": f"0x{receipt.transaction_hash.hex()}",
+        "block_number": receipt.block_number,
+        "block_hash": f"0x{receipt.block_hash.hex()}",
+        "gas_used": receipt.gas_used,
+        "effective_gas_price_wei": receipt.effective_gas_price_wei,
+    }
+    if receipt.succeeded:
+        return Settlement(job_id, "completed", detail)
+    return Settlement(
+        job_id, "dead", {"type": "RevertedOnChain", "message": "the transaction was mined and reverted", **detail}
+    )
+
+
+def _value(answer: object) -> object:
+    if isinstance(answer, RpcError):
+        raise answer
+    return answer
+
+
+def _numbers(answers: Sequence[object]) -> list[int]:
+    return [answer for answer in answers if isinstance(answer, int)]

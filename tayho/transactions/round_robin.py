@@ -1,0 +1,26 @@
+"""Which lanes take the next nonces: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tayho.kernel.address import Address
+from tayho.transactions.types import LaneStatus
+
+
+def choose_lanes(
+    lanes: Sequence[LaneStatus], cursor: int, depth: int, wanted: int
+) -> tuple[tuple[Address, ...], int]:
+    """Up to `wanted` lanes, in turn from the cursor, skipping those not open or with `depth` nonces in flight.
+
+    Returns fewer than wanted when the room ends, and the cursor for the next call. The lanes must come in a stable order.
+    """
+    room = [max(depth - lane.in_flight, 0) if lane.state == "open" else 0 for lane in lanes]
+    chosen: list[Address] = []
+    while len(chosen) < wanted and any(room):
+        place = cursor % len(lanes)
+        if room[place]:
+            room[place] -= 1
+            chosen.append(lanes[place].signer)
+        cursor += 1
+    return tuple(chosen), cursor % len(lanes) if lanes else cursor

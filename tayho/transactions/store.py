@@ -1,0 +1,89 @@
+"""The statements of `sql/transactions`, and their rows as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from storage.queries import command, many, one, scalar
+from tayho.contracts.custody import SealBinding, SealedTransaction
+from tayho.kernel.address import Address
+from tayho.kinds import Call
+from tayho.transactions.lineage import Lineage
+from tayho.transactions.types import LaneStatus, LineageRecord, MemberRecord
+
+Row = Mapping[str, Any]
+
+REGISTER_POOL = command("transactions/lanes.register_pool")
+REGISTER_LANE = command("transactions/lanes.register_lane")
+FIND_LANE = one("transactions/lanes.find_lane")
+LOCK_POOL = scalar("transactions/lanes.lock_pool")
+LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
+MOVE_CURSOR = command("transactions/lanes.move_cursor")
+
+ALLOCATE = many("transactions/journal.allocate")
+LIVE_OF_JOB = one("transactions/journal.live_of_job")
+PERSIST = many("transactions/journal.persist")
+SEALED_MEMBERS = many("transactions/journal.sealed_members")
+RECORD_BROADCASTS = command("transactions/journal.record_broadcasts")
+MARK_BROADCAST = command("transactions/journal.mark_broadcast")
+ABANDON_UNSIGNED = one("transactions/journal.abandon_unsigned")
+
+CLAIM_OPEN = many("transactions/reconcile.claim_open")
+CLAIM_FILLERS = many("transactions/reconcile.claim_fillers")
+NOTE_INCLUSION = command("transactions/reconcile.note_inclusion")
+FINALISE = many("transactions/reconcile.finalise")
+OPEN_COUNT = scalar("transactions/reconcile.open_count")
+
+LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
+MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
+
+
+def lane_of(row: Row) -> LaneStatus:
+    return LaneStatus(
+        Address(row["signer"]), row["state"], row["state_reason"], row["next_nonce"], row["in_flight"]
+    )
+
+
+def lineage_of(row: Row) -> Lineage:
+    return Lineage(
+        lineage_id=row["lineage_id"],
+        purpose=row["purpose"],
+        job_id=row["job_id"],
+        chain_id=row["chain_id"],
+        signer=Address(row["signer"]),
+        nonce=row["nonce"],
+        call=Call(Address(row["to_address"]), row["call_data"], row["value_wei"]),
+        call_hash=row["call_hash"],
+        state=row["state"],
+        active_tx_hash=row["active_tx_hash"],
+    )
+
+
+def sealed_of(row: Row) -> tuple[SealedTransaction, SealBinding]:
+    return (
+        SealedTransaction(row["key_id"], row["cipher_nonce"], row["ciphertext"]),
+        SealBinding(row["chain_id"], Address(row["signer"]), row["nonce"], row["call_hash"], row["tx_hash"]),
+    )
+
+
+def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
+    of_lineage = tuple(
+        MemberRecord(**{field.name: member[field.name] for field in MemberRecord.__attrs_attrs__})
+        for member in members
+        if member["lineage_id"] == row["lineage_id"]
+    )
+    return LineageRecord(
+        lineage_id=row["lineage_id"],
+        purpose=row["purpose"],
+        signer=Address(row["signer"]),
+        nonce=row["nonce"],
+        to_address=Address(row["to_address"]),
+        value_wei=row["value_wei"],
+        state=row["state"],
+        state_reason=row["state_reason"],
+        included_block_number=row["included_block_number"],
+        allocated_at=row["allocated_at"],
+        ended_at=row["ended_at"],
+        members=of_lineage,
+    )

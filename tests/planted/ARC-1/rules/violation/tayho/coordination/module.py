@@ -1,0 +1,5 @@
+"""A context with a face."""
+
+
+class Coordination:
+    """The face."""

@@ -1,0 +1,1 @@
+"""What coordination shows."""
