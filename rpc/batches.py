@@ -8,7 +8,7 @@ they share is the wording.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from rpc.envelopes import Answer, NotAnswered, Refusal
@@ -16,14 +16,17 @@ from rpc.quantities import Unreadable
 
 T = TypeVar("T")
 
+_TOO_MUCH = r"(?:large|big|limit\w*|exceed\w*|max\w*|size|many|more\ than|not\ (?:support\w*|allowed))"
 _SIZE_WORDING = re.compile(
-    r"""\bbatch(?:es|ed)?\b .* \b(?:large|big|limit\w*|exceed\w*|max\w*|size|many|more\ than|not\ (?:supported|allowed))\b
-      | \b(?:large|limit\w*|exceed\w*|max\w*|many|not\ support\w*)\b .* \bbatch(?:es|ed|ing)?\b
+    rf"""\bbatch\w*\b .* \b{_TOO_MUCH}\b
+      | \b{_TOO_MUCH}\b .* \bbatch\w*\b
       | \b(?:request|response|content|entity|payload)\b .* \btoo\ (?:large|big)\b
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 HTTP_CONTENT_TOO_LARGE = 413
+
+_NOT_UNDERSTOOD = frozenset({-32600, -32700})  # JSON-RPC 2.0: invalid request, parse error
 
 
 def refuses_size(refusal: Refusal) -> bool:
@@ -31,11 +34,16 @@ def refuses_size(refusal: Refusal) -> bool:
     return _SIZE_WORDING.search(refusal.message) is not None
 
 
-def refused_for_size(answers: Mapping[int, Answer | Unreadable]) -> frozenset[int]:
-    """The questions of a batch to ask again in smaller company: those refused for size, and those left out beside."""
-    refused = {call_id for call_id, answer in answers.items() if isinstance(answer, Refusal) and refuses_size(answer)}
-    left_out = {call_id for call_id, answer in answers.items() if isinstance(answer, NotAnswered)} if refused else set()
-    return frozenset(refused | left_out)
+def refuses_batch(refusal: Refusal) -> bool:
+    """Whether one error in answer to a whole batch says that it was too large, or that batches are not understood."""
+    return refusal.code in _NOT_UNDERSTOOD or refuses_size(refusal)
+
+
+def refused_for_size(answers: Sequence[Answer | Unreadable]) -> frozenset[int]:
+    """Which questions of a batch to ask again in smaller company: those refused for size, and those left out beside."""
+    refused = {index for index, answer in enumerate(answers) if isinstance(answer, Refusal) and refuses_size(answer)}
+    left_out = {index for index, answer in enumerate(answers) if isinstance(answer, NotAnswered)}
+    return frozenset(refused | left_out if refused else ())
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

@@ -32,13 +32,15 @@ class ChainGuard:
         self._checking = trio.Lock()
         self._connections: WeakSet[object] = WeakSet()
 
-    def notice(self, connection: object) -> bool:
-        """Tell over which connection an answer came. True if it is new: the answer waits for another `ensure`."""
-        if connection in self._connections:
-            return False
+    def notice(self, connection: object) -> None:
+        """Tell over which connection an answer came. A new one voids the check: the answer waits for `ensure`."""
+        if connection not in self._connections:
+            self.probed(connection)
+            self.distrust()
+
+    def probed(self, connection: object) -> None:
+        """Tell over which connection a probe's own answer came."""
         self._connections.add(connection)
-        self.distrust()
-        return True
 
     def distrust(self) -> None:
         """Void the last check."""
@@ -56,7 +58,7 @@ class ChainGuard:
             if self._trusted_generation >= needed:
                 return
             if self._failure is not None and self._failed_generation >= needed:
-                raise self._failure.again() from self._failure
+                raise self._failure.about(self._failure.method) from self._failure
             generation = self._generation
             try:
                 await probe()

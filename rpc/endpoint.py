@@ -1,49 +1,115 @@
-"""One endpoint: typed questions in, typed answers or typed errors out."""
+"""One endpoint: typed questions in, typed answers or typed errors out. Retries nothing."""
 
 from __future__ import annotations
 
-import itertools
 import ssl
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
 import trio
 
-from rpc import batches, envelopes, methods
-from rpc.chain_guard import ChainGuard, may_reconnect
-from rpc.envelopes import Answer, Refusal
-from rpc.errors import (
-    ChainMismatch,
-    DeadlinePassed,
-    EndpointFault,
-    HttpStatus,
-    Malformed,
-    Reason,
-    Reverted,
-    RpcError,
-    RpcRefused,
-    fault,
-)
-from rpc.foreign_text import printable
-from rpc.json_text import parse_json
-from rpc.observation import EndpointStats, Observation, outcome_of
+from nursery.groups import unwrapped
+from rpc.batches import BatchSize, chunks
+from rpc.errors import RpcError
+from rpc.exchange import Exchanges
+from rpc.many import Chunk
+from rpc.observation import EndpointStats, Observation
 from rpc.quantities import Unreadable
 from rpc.reads import Call
-from rpc.retry_after import retry_after_seconds
-from rpc.reverts import revert_in, revert_reason
-from rpc.transport import HTTP_OK, ExchangeFailed, HttpAnswer, HttpTransport, Progress
+from rpc.transport import HttpTransport
 from rpc.urls import EndpointUrl
 
 T = TypeVar("T")
 
 BODY_BYTES_MAX = 16 * 1024 * 1024
-"""Largest answer read by default: a full block of receipts has a few megabytes."""
+"""Largest answer read by default: the receipts of a full block have a few megabytes."""
 
-_MESSAGE_CHARACTERS_MAX = 1000
 
-# Statuses that some nodes put on top of a proper JSON-RPC error about our request. 429 and 5xx are about the
-# endpoint, whatever their body says (RPC-4).
-_STATUSES_WITH_ANSWER = frozenset({400, 404, 422})
+class Endpoint:
+    """A JSON-RPC endpoint over HTTP/1.1, of one chain. Implements `rpc.reads.Reads`.
+
+    A write over a connection that silently replaced a lost one has its chain checked after it was sent: the signed
+    bytes carry the chain id themselves (EIP-155), so another chain refuses them.
+    """
+
+    def __init__(self, url: EndpointUrl, exchanges: Exchanges, batch_items_max: int) -> None:
+        self._url = url
+        self._exchanges = exchanges
+        self._batch_size = BatchSize(batch_items_max)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str,
+        *,
+        chain_id: int,
+        deadline_seconds: float = 10,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        batch_items_max: int = 50,
+        in_flight_max: int = 32,
+        keepalive_seconds: float = 30,
+        observer: Callable[[Observation], None] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> AsyncGenerator[Endpoint]:
+        """An endpoint that connects at the first question.
+
+        `deadline_seconds` bounds each `ask`, and each batch of `ask_many`, from the wait for a free connection to
+        the last byte. `in_flight_max` bounds the requests under way, and so the connections. `observer` hears of
+        every question (see EndpointStats). `tls` replaces the system's trusted roots.
+
+        Raises EndpointUrlRefused.
+        """
+        parsed = EndpointUrl.parse(url)
+        async with HttpTransport.open(
+            parsed,
+            in_flight_max=in_flight_max,
+            body_bytes_max=body_bytes_max,
+            keepalive_seconds=keepalive_seconds,
+            tls=tls,
+        ) as transport:
+            exchanges = Exchanges(
+                transport, parsed, chain_id=chain_id, deadline_seconds=deadline_seconds, observer=observer
+            )
+            yield cls(parsed, exchanges, batch_items_max)
+
+    @property
+    def shown(self) -> str:
+        """The URL as it may be shown: no credentials, path or query."""
+        return self._url.shown
+
+    @property
+    def stats(self) -> EndpointStats:
+        """Questions and their outcomes since the endpoint was opened."""
+        return self._exchanges.stats
+
+    async def ask(self, call: Call[T]) -> T:
+        """The answer to one question.
+
+        Raises:
+            EndpointFault: no usable answer (WrongChain: it serves another chain). A write may have taken effect.
+            RpcRefused: the node refused; Reverted: the EVM did.
+        """
+        exchanges = self._exchanges
+        with exchanges.stats.watching(call.method), exchanges.deadline(call.method) as progress:
+            answer = await exchanges.single(call, progress)
+            try:
+                return exchanges.value_of(call, answer)
+            except Unreadable as error:
+                raise exchanges.malformed(call.method, error) from error
+
+    async def ask_many(self, calls: Sequence[Call[T]]) -> list[T | RpcError]:
+        """The answers in the order asked; where one failed, its RpcRefused or EndpointFault in its place.
+
+        Sent as JSON-RPC batches, several under way at once, in smaller ones where the provider refuses the size.
+        Raises ValueError for a write: what a batch half refused did is unknown.
+        """
+        if any(call.is_write for call in calls):
+            raise ValueError("a write is asked alone, with ask(): a batch may be sent again in parts")
+        outcomes: dict[int, object] = {}
+        with unwrapped():
+            async with trio.open_nursery() as exchanges:
+                for items in chunks(list(enumerate(calls)), self._batch_size.items_max):
+                    exchanges.start_soon(Chunk(self._exchanges, self._batch_size, items, outcomes).ask)
+        return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])

@@ -18,6 +18,8 @@ from rpc.quantities import Unreadable, excerpt
 from rpc.reads import Call
 
 _CODE_MAX = 2**63
+# Longer than any node's wording, short enough to search with patterns.
+_MESSAGE_CHARACTERS_MAX = 2000
 
 
 @frozen
@@ -109,9 +111,8 @@ def _content(envelope: Members) -> Answer:
     if "result" in envelope.values:
         return Result(envelope.values["result"])
     error = Members.of(envelope.values["error"], "error")
-    return Refusal(
-        code=error.read("code", _code), message=error.read("message", text), data=error.values.get("data")
-    )
+    message = error.read("message", text)[:_MESSAGE_CHARACTERS_MAX]
+    return Refusal(code=error.read("code", _code), message=message, data=error.values.get("data"))
 
 
 def _content_or_unreadable(envelope: Members) -> Answer | Unreadable:

@@ -39,7 +39,9 @@ class Body:
         name = (encoding or "identity").strip().lower()
         if name not in {"identity", ACCEPTED_ENCODING}:
             raise Garbled("the body comes in an encoding that was not asked for")
-        self._inflater: _Inflater | None = zlib.decompressobj(zlib.MAX_WBITS | 16) if name == ACCEPTED_ENCODING else None
+        self._inflater: _Inflater | None = (
+            zlib.decompressobj(zlib.MAX_WBITS | 16) if name == ACCEPTED_ENCODING else None
+        )
         self._bytes_max = bytes_max
         self._wire_bytes = 0
         self._decoded = bytearray()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import trio
@@ -59,7 +59,7 @@ class EndpointStats:
             self._observer(Observation(self.endpoint, method, outcome, seconds, batch_items))
 
     @contextmanager
-    def watching(self, method: str) -> Iterator[None]:
+    def watching(self, method: str) -> Generator[None]:
         """Note the single question asked inside."""
         started = trio.current_time()
         outcome = "crashed"

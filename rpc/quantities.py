@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 _QUANTITY = re.compile(r"0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
-_DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+_DATA = re.compile(r"0x[0-9a-fA-F]*")
 _EXCERPT_CHARACTERS = 40
 
 
@@ -22,11 +22,12 @@ def excerpt(value: object) -> str:
     """A short printable picture of a foreign value, for error messages."""
     if isinstance(value, str):
         text = ascii(value[: _EXCERPT_CHARACTERS + 1])
-    elif value is None or isinstance(value, bool):
-        text = {None: "null", True: "true", False: "false"}[value]
-    else:
-        return {dict: "an object", list: "an array"}.get(type(value), "a number")
-    return text if len(text) <= _EXCERPT_CHARACTERS else text[:_EXCERPT_CHARACTERS] + "…"
+        return text if len(text) <= _EXCERPT_CHARACTERS else text[:_EXCERPT_CHARACTERS] + "…"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
+    return "a number"
 
 
 def quantity(value: object, bits: int) -> int:
@@ -41,7 +42,7 @@ def quantity(value: object, bits: int) -> int:
 
 def data(value: object, length: int | None = None) -> bytes:
     """Read DATA, of exactly `length` bytes where given. Raises Unreadable."""
-    if not isinstance(value, str) or _DATA.fullmatch(value) is None:
+    if not isinstance(value, str) or _DATA.fullmatch(value) is None or len(value) % 2:
         raise Unreadable(f"expected hex data, found {excerpt(value)}")
     if length is not None and len(value) != 2 + 2 * length:
         raise Unreadable(f"expected {length} bytes of hex data, found {(len(value) - 2) // 2}")

@@ -10,7 +10,7 @@ where that stood.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 import httpx2
@@ -86,7 +86,7 @@ class HttpTransport:
         body_bytes_max: int,
         keepalive_seconds: float,
         tls: ssl.SSLContext | None,
-    ) -> AsyncIterator[HttpTransport]:
+    ) -> AsyncGenerator[HttpTransport]:
         """Connects lazily; closes every connection at the end. `tls` None means the system's trusted roots."""
         limits = httpx2.Limits(
             max_connections=in_flight_max,

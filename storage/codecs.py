@@ -5,6 +5,7 @@ import re
 from typing import Any, Final
 
 from storage.driver import RawConnection
+from storage.errors import NotAnInteger
 
 # PostgreSQL prints an integral numeric in plain digits, whatever its size.
 _INTEGER: Final = re.compile(r"-?\d+")
@@ -26,10 +27,10 @@ def integer_of(text: str) -> int:
     """The int of a numeric column or expression.
 
     Raises:
-        ValueError: it is a fraction, NaN or infinite. Cast such an expression in the SQL.
+        NotAnInteger: it is a fraction, NaN or infinite.
     """
     if _INTEGER.fullmatch(text) is None:
-        raise ValueError("a numeric that is not an integer: cast it in the SQL to the type that is meant")
+        raise NotAnInteger("a numeric is no integer: cast it in the SQL to the type that is meant.")
     return int(text)
 
 

@@ -43,7 +43,7 @@ class Database:
             url, application_name=application_name, statement_timeout_seconds=statement_timeout_seconds
         )
         async with open_pool(url, arguments, pool_size) as pool:
-            yield Database(f"{version.major}.{version.minor}", pool, url, application_name)
+            yield Database(f"{version.major}.{version.micro}", pool, url, application_name)
 
     @property
     def pool_size(self) -> int:

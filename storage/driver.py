@@ -19,8 +19,9 @@ class ServerError(Protocol):
 
 
 class ServerVersion(Protocol):
+    # Of 18.6, asyncpg calls 18 major and 6 micro.
     major: int
-    minor: int
+    micro: int
 
 
 class RawConnection(Protocol):

@@ -58,6 +58,10 @@ class Refused(StorageError):
         self.constraint = constraint
 
 
+class NotAnInteger(StorageError):
+    """A numeric column or expression held a fraction, NaN or infinity: cast it in the SQL to the type that is meant."""
+
+
 class Conflict(StorageError):
     """A row with this key is there already. `constraint` names the unique or exclusion constraint."""
 

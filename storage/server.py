@@ -100,4 +100,4 @@ def unreachable(url: str, error: Exception) -> StorageError:
 def refuse_old(version: driver.ServerVersion) -> None:
     """Raises ServerTooOld below PostgreSQL 16."""
     if version.major < OLDEST_MAJOR:
-        raise ServerTooOld(f"{version.major}.{version.minor}", OLDEST_MAJOR)
+        raise ServerTooOld(f"{version.major}.{version.micro}", OLDEST_MAJOR)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
+from uuid import UUID
 
 from attrs import field, frozen
 
 from storage.database import Connection, Database
-from storage.delivery import Delivery
-from storage.records import parse_delivery_id
+from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, FenceColumns, job_of
 from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
 from tayho.kernel.json_document import DocumentRefused, Json, check
@@ -58,19 +58,20 @@ async def begin(
     connection: Connection,
     deliveries: Sequence[Delivery],
     *,
-    worker_id: Any,
+    worker_id: UUID,
     attempts_max: int,
     chain_id: int,
     environment: str,
     kinds: Sequence[str],
 ) -> list[Begun]:
     """Begin an attempt for each delivery that may have one, in one statement for all."""
-    asked = {delivery.token: (delivery, parse_delivery_id(delivery.delivery_id)) for delivery in deliveries}
+    identities = {delivery.token: _identity(delivery) for delivery in deliveries}
+    known = {token: identity for token, identity in identities.items() if identity is not None}
     rows = await BEGIN(
         connection,
-        [identity.job_id for _, identity in asked.values()],
-        [identity.generation for _, identity in asked.values()],
-        list(asked),
+        [job_id for job_id, _ in known.values()],
+        [generation for _, generation in known.values()],
+        list(known),
         worker_id,
         attempts_max,
         chain_id,
@@ -80,14 +81,22 @@ async def begin(
     step("attempt.after_begin")
     answered = {row["asked_token"]: row for row in rows}
     begun: list[Begun] = []
-    for token, (delivery, _) in asked.items():
-        row = answered.get(token)
+    for delivery in deliveries:
+        row = answered.get(delivery.token)
         if row is None:
             begun.append(Begun(delivery, "unknown_job"))
             continue
-        attempt = Attempt(row["job_id"], row["attempt_number"], token, worker_id)
+        attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
         begun.append(Begun(delivery, row["verdict"], row["early_seconds"], job_of(row), attempt))
     return begun
+
+
+def _identity(delivery: Delivery) -> tuple[UUID, int] | None:
+    """Job and generation, or None for a record that somebody else added to the queue under an id of his own."""
+    try:
+        return parse_delivery_id(delivery.delivery_id)
+    except RecordInvalid:
+        return None
 
 
 class Ends:
@@ -110,7 +119,7 @@ class Ends:
                 self._attempts_max,
             )
         step("attempt.after_end")
-        states: dict[Any, str] = {row["job_id"]: row["state"] for row in rows}
+        states: dict[UUID, str] = {row["job_id"]: row["state"] for row in rows}
         return [states.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
 
 

@@ -9,8 +9,9 @@ import structlog
 import trio
 from attrs import define, field
 
-from storage.delivery import Delivery, DeliveryQueue
+from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
+from storage.records import Delivery
 
 log = structlog.get_logger("tayho.worker")
 
@@ -28,6 +29,8 @@ class Held:
     scope: trio.CancelScope = field(factory=trio.CancelScope)
     # Why the handler was cancelled, or None.
     loss: str | None = None
+    # The end is written and the acknowledgement under way: that the lock is gone means nothing any more.
+    is_acknowledging: bool = False
 
     def lose(self, reason: str) -> None:
         if self.loss is None:
@@ -61,6 +64,8 @@ class HeldDeliveries:
             await trio.sleep(self._lock_seconds / RENEWALS_PER_LOCK)
             by_queue: dict[int, list[Held]] = {}
             for held in self._held.values():
+                if held.is_acknowledging:
+                    continue
                 by_queue.setdefault(id(held.queue), []).append(held)
             for of_queue in by_queue.values():
                 await self._renew(of_queue)
@@ -77,6 +82,8 @@ class HeldDeliveries:
                     held.lose("the delivery lock could not be renewed")
             return
         for held in of_queue:
+            if held.is_acknowledging:
+                continue
             if held.delivery.delivery_id in lost:
                 log.warning("delivery_lock_lost", delivery_id=held.delivery.delivery_id)
                 held.lose("the delivery lock was lost")

@@ -151,8 +151,8 @@ class Coordination:
             stop=drain,
         )
 
-    async def listen(self, drain: Drain) -> None:
-        """Turn other processes' notifications into hints. A lost LISTEN only costs the hints: the poll goes on."""
+    async def listen(self) -> None:
+        """Turn other processes' notifications into hints, until cancelled. A lost LISTEN costs hints: the poll goes on."""
 
         async def once() -> None:
             await self._database.listen([OUTBOX_CHANNEL], lambda _channel, _payload: self._outbox_hint.give())
@@ -162,7 +162,6 @@ class Coordination:
             once,
             transient=(StoreUnavailable,),
             on_error=lambda error, failures: log.warning("listen_lost", failures=failures, error=str(error)),
-            stop=drain,
         )
 
     async def recover_stalled(self, drain: Drain) -> None:

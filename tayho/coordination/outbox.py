@@ -17,6 +17,9 @@ from tayho.kernel.steps import step
 CLAIM_MAX = 500
 # A publisher that dies between claim and mark leaves its rows due again after this.
 LEASE_SECONDS = 10
+# BullMQ's own tries of one record: past them the delivery check makes a new generation. Bounded, because each try
+# doubles the wait.
+DELIVERY_ATTEMPTS_MAX = 12
 # The wait before the second try of one delivery; BullMQ doubles it from there.
 BACKOFF_MILLISECONDS = 1_000
 
@@ -41,7 +44,7 @@ class Due:
             name=self.kind,
             data={"job_id": str(self.job_id), "generation": self.generation},
             priority=self.priority,
-            attempts=attempts_max,
+            attempts=min(attempts_max, DELIVERY_ATTEMPTS_MAX),
             backoff_milliseconds=BACKOFF_MILLISECONDS,
         )
 

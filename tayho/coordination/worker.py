@@ -12,8 +12,9 @@ from nursery.cleanup import CleanupExpired, finish
 from nursery.coalesce import Coalescer, CoalescerClosed
 from nursery.drain import Drain
 from storage.database import Database
-from storage.delivery import Delivery, DeliveryQueue
+from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
+from storage.records import Completion, Delivery
 from tayho.coordination.attempts import Begun, End, Ends, begin, end_of, failed
 from tayho.coordination.held import Held, HeldDeliveries
 from tayho.coordination.types import Handler, WorkerSettings
@@ -171,7 +172,7 @@ class Worker:
             case "exhausted":
                 await queue.fail(begun.delivery, "every attempt is spent", retry=False)
             case _:
-                await self._acks[queue.name].submit(begun.delivery)
+                await self._acks[queue.name].submit(Completion(begun.delivery))
 
     async def _run(self, queue: DeliveryQueue, delivery: Delivery, job: Job, attempt: Attempt, slot: object) -> None:
         """Run one handler to an end that PostgreSQL knows, whatever happens to it."""
@@ -187,7 +188,7 @@ class Worker:
                     bound.info("attempt_stale")
                     end = Ended()
                 finally:
-                    await finish(self._end, queue, delivery, end, seconds=END_SECONDS)  # noqa: ASYNC102 - shielded
+                    await finish(self._end, held, end, seconds=END_SECONDS)  # noqa: ASYNC102 - shielded
         except StaleAttempt:
             bound.info("attempt_stale")
         except (StorageError, CleanupExpired, CoalescerClosed) as error:
@@ -208,18 +209,16 @@ class Worker:
                 return failed(attempt, error)
         return End(attempt, "returned", {"reason": held.loss or "cancelled"})
 
-    async def _end(self, queue: DeliveryQueue, delivery: Delivery, end: End | Ended) -> None:
+    async def _end(self, held: Held, end: End | Ended) -> None:
         """Write the end, then acknowledge. The acknowledgement is best effort: PostgreSQL has decided (DLV-5)."""
+        state = await self._ends.submit(end) if isinstance(end, End) else "ended"
+        held.is_acknowledging = True
+        queue, delivery = held.queue, held.delivery
         match end:
             case End(verdict="failed"):
-                state = await self._ends.submit(end)
                 await queue.fail(delivery, str(end.detail["message"]), retry=state == "retry")
             case End(verdict="returned"):
-                await self._ends.submit(end)
                 await queue.put_back(delivery, delay_seconds=end.delay_seconds)
-            case End():
-                await self._ends.submit(end)
-                await self._acks[queue.name].submit(delivery)
-            case Ended():
-                await self._acks[queue.name].submit(delivery)
+            case _:
+                await self._acks[queue.name].submit(Completion(delivery))
         step("attempt.after_ack")

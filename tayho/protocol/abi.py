@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from tayho.protocol import codec
-from tayho.protocol.artifacts import SELECTOR_BYTES, Artifact, Member, Parameter
+from tayho.protocol.types import SELECTOR_BYTES, Artifact, Member, Parameter, RevertReason
 
 
 class UnknownMember(LookupError):
@@ -27,17 +25,6 @@ class LogRefused(ValueError):
 
 class ResultRefused(ValueError):
     """The data that came back is no result of the function, as when the account has no such contract."""
-
-
-@frozen
-class RevertReason:
-    """Why a call reverted: the error's name and its arguments by name."""
-
-    name: str
-    values: Mapping[str, object]
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{name}={_shown(value)}' for name, value in self.values.items())})"
 
 
 def selector(artifact: Artifact, function: str) -> bytes:
@@ -144,7 +131,3 @@ def _topic_value(parameter: Parameter, topic: bytes) -> object:
         return topic
     (value,) = codec.decode([parameter.type_name], topic)
     return value
-
-
-def _shown(value: object) -> str:
-    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)

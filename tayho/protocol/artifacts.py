@@ -1,4 +1,4 @@
-"""Compiled contracts as frozen values: bytecode, selectors and event topics.
+"""Reads compiled contracts: those that ship, and a team's own.
 
 The reference contracts ship inside the package (INT-9): `contracts/NAME.sol` is the source, `artifacts/NAME.json` what
 `tools/compile_contracts.mjs` made of it. A team's own contract enters through `parse`, from the ABI its compiler wrote.
@@ -13,14 +13,13 @@ from importlib import resources
 from types import MappingProxyType
 from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import frozen
 from cattrs import BaseValidationError, Converter, transform_error
-from eth_utils.crypto import keccak
 
 from tayho.protocol.codec import is_abi_type
+from tayho.protocol.types import Artifact, Member, Parameter
 
 _PACKAGE = "tayho.protocol"
-SELECTOR_BYTES = 4
 
 
 class ArtifactMissing(LookupError):
@@ -29,57 +28,6 @@ class ArtifactMissing(LookupError):
 
 class ArtifactRefused(ValueError):
     """The document is no compiled contract that can be used."""
-
-
-@frozen
-class Parameter:
-    """One argument or result. A parameter without a name is called by its position."""
-
-    name: str
-    type_name: str
-    indexed: bool = False
-
-
-@frozen
-class Member:
-    """A function, event or custom error of a contract, known on the wire by the Keccak hash of its signature."""
-
-    name: str
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...] = ()
-
-    @property
-    def signature(self) -> str:
-        """The canonical signature of the Solidity ABI specification, as in `record(bytes32)`."""
-        return f"{self.name}({','.join(parameter.type_name for parameter in self.inputs)})"
-
-    @property
-    def topic(self) -> bytes:
-        """The first topic of an event's log: thirty-two bytes."""
-        return bytes(keccak(text=self.signature))
-
-    @property
-    def selector(self) -> bytes:
-        """The first four bytes of a call's data or of a custom error's data."""
-        return self.topic[:SELECTOR_BYTES]
-
-
-@frozen
-class Artifact:
-    """A compiled contract.
-
-    Members are found by their signature and, where it names only one, by their plain name. Anonymous events are left
-    out: no topic tells them apart from another contract's.
-    """
-
-    contract: str
-    compiler: str
-    bytecode: bytes = field(repr=False)
-    deployed_bytecode: bytes = field(repr=False)
-    constructor: Member
-    functions: Mapping[str, Member]
-    events: Mapping[str, Member]
-    errors: Mapping[str, Member]
 
 
 @frozen

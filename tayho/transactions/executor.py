@@ -6,6 +6,7 @@ import structlog
 import trio
 
 from nursery.coalesce import Coalescer
+from rpc import methods
 from rpc.reads import Reads
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
@@ -16,7 +17,7 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
-from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.broadcast import Answer, Broadcaster
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling
 from tayho.transactions.journal import Allocation, Journal, Mark, NoLaneOpen, Persistence
 from tayho.transactions.lineage import Lineage, SignedMember
@@ -93,10 +94,10 @@ class Executor:
                     return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
                 await self.persistences.submit(Persistence(attempt, signed))
                 return await self._send(attempt, signed.tx_hash, signed.raw)
-            case "signed" | "broadcast":
-                # `broadcast` with an attempt: a node took the bytes and the attempt did not hear of it, or the job was
-                # returned. The same bytes again are harmless, and the answer ends the attempt.
+            case "signed":
                 return await self._send(attempt, *await self._unsealed(lineage))
+            case "broadcast":
+                return await self._look_before_sending(attempt, lineage)
             case _:
                 raise StaleAttempt(attempt)
 
@@ -150,6 +151,15 @@ class Executor:
             cipher_nonce=signed.sealed.cipher_nonce,
             ciphertext=signed.sealed.ciphertext,
         )
+
+    async def _look_before_sending(self, attempt: Attempt, lineage: Lineage) -> Outcome:
+        """A node took these bytes once: only if it shows them no more are they sent again (TX-3)."""
+        tx_hash = lineage.active_tx_hash
+        if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
+            answer = Answer("already_known", "found by its hash")
+            await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+            return Ended()
+        return await self._send(attempt, *await self._unsealed(lineage))
 
     async def _unsealed(self, lineage: Lineage) -> tuple[bytes, Opaque]:
         async with self._database.connection() as connection:

@@ -7,6 +7,7 @@ from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tayho.custody.eip1559 import transaction_hash
 from tayho.custody.errors import SealBroken, SealFault, UnknownKeyId
 from tayho.custody.journal_seal import JournalSeal, _associated_data  # pyright: ignore[reportPrivateUsage]
 from tayho.custody.types import SealBinding
@@ -126,8 +127,6 @@ def test_the_opened_bytes_must_have_the_rows_hash() -> None:
     """Goal: the hash that was recorded is the hash that is broadcast. Method: seal other bytes under it; then, no transaction."""
     assert broken(SEAL.seal(OTHER_SIGNED.raw, ROW), ROW).fault is SealFault.HASH_DIFFERS
     noise = Opaque(b"\x02not a transaction")
-    from tayho.custody.eip1559 import transaction_hash
-
     row = evolve(ROW, tx_hash=transaction_hash(noise))
     assert broken(SEAL.seal(noise, row), row).fault is SealFault.UNDECODABLE
 
@@ -162,9 +161,9 @@ def test_no_two_rows_spell_the_same_associated_data(one: tuple[str, SealBinding]
     """Goal: borders between fields cannot move. Method: different rows, also of impossible lengths, never coincide."""
     assume(one != other)
     assert _associated_data(*one) != _associated_data(*other)
-    left, right = one[1], one[1]
-    moved = evolve(right, call_hash=left.call_hash + left.tx_hash[:1], tx_hash=left.tx_hash[1:])
-    assert moved == left or _associated_data(one[0], moved) != _associated_data(one[0], left)
+    row = one[1]
+    moved = evolve(row, call_hash=row.call_hash + row.tx_hash[:1], tx_hash=row.tx_hash[1:])
+    assert moved == row or _associated_data(one[0], moved) != _associated_data(one[0], row)
 
 
 def test_no_error_shows_what_was_sealed_or_the_key() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tayho.kernel.address import Address
 from tayho.protocol import abi
-from tayho.protocol.artifacts import Artifact, load, parse
+from tayho.protocol.artifacts import load, parse
+from tayho.protocol.types import Artifact, RevertReason
 
 COUNTER = load("Counter")
 JOB_ID = bytes(range(32))
@@ -210,7 +211,7 @@ def test_a_revert_is_told_in_words() -> None:
     """Goal: an operator reads why. Method: the contract's own error, written by hand."""
     reason = abi.decode_error(COUNTER, ALREADY_RECORDED + JOB_ID)
 
-    assert reason == abi.RevertReason("AlreadyRecorded", {"jobId": JOB_ID})
+    assert reason == RevertReason("AlreadyRecorded", {"jobId": JOB_ID})
     assert str(reason) == f"AlreadyRecorded(jobId=0x{JOB_ID.hex()})"
 
 

@@ -1,0 +1,1 @@
+"""Generated: what each context shows the others (CTX-12)."""

@@ -1,0 +1,2 @@
+from tayho.custody.module import Custody as Custody
+from tayho.custody.types import *  # noqa

@@ -1,0 +1,170 @@
+"""The composition root: opens what the process stands on, hands it to the contexts, runs their tasks in one nursery."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from importlib.metadata import version
+
+import structlog
+import trio
+
+from nursery.asyncio_bridge import open_bridge
+from nursery.drain import Drain
+from nursery.signals import watch_signals
+from nursery.supervise import supervise
+from rpc.errors import RpcError
+from storage.errors import StorageError
+from storage.migrations import migrate
+from tayho.config import Settings
+from tayho.coordination.module import Coordination
+from tayho.coordination.types import Handler, WorkerSettings
+from tayho.custody.module import Custody, SigningPolicy, harden_process, open_custody
+from tayho.kernel.jobs import Attempt, Job, Outcome
+from tayho.kinds import Kind, OnChainKind
+from tayho.local.stack import local_stack
+from tayho.observability import Metrics
+from tayho.refusals import EnvironmentRefused
+from tayho.resources import Resources, open_resources, with_urls
+from tayho.serving import Face
+from tayho.transactions.module import LaneTaken, Transactions
+from tayho.transactions.types import TransactionSettings
+
+log = structlog.get_logger("tayho.daemon")
+
+
+async def run(settings: Settings, kinds: Sequence[Kind]) -> None:
+    """Run the process until it has drained. Raises EnvironmentRefused before anything is begun, TaskCrashed after."""
+    metrics = Metrics()
+    async with (
+        open_bridge(),
+        _world(settings) as world,
+        open_resources(world, observe_rpc=metrics.observe_rpc) as resources,
+    ):
+        drain = Drain(seconds=world.drain_seconds)
+        coordination = Coordination(
+            resources.database, resources.queue_of, world.chain_id, world.environment, _worker_settings(world)
+        )
+        with _custody(world) as custody:
+            transactions = await _transactions(world, resources, coordination, custody)
+            handlers = _handlers(kinds, world.roles, resources, transactions)
+            face = Face(world, resources, coordination, transactions, metrics, drain)
+            await _run_tasks(world, coordination, transactions, handlers, face, drain)
+
+
+async def _run_tasks(
+    settings: Settings,
+    coordination: Coordination,
+    transactions: Transactions | None,
+    handlers: Mapping[str, Handler],
+    face: Face,
+    drain: Drain,
+) -> None:
+    with trio.CancelScope() as running:
+
+        async def work() -> None:
+            await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
+            # The worker ends last: publisher, reconciler and HTTP serve until its handlers are through.
+            running.cancel()
+
+        tasks: dict[str, Callable[[], Awaitable[None]]] = {
+            "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
+            "http": face.serve,
+            "publisher": partial(coordination.publish, drain),
+            "listener": coordination.listen,
+            "stalled": partial(coordination.recover_stalled, drain),
+            "worker": work,
+        }
+        if transactions is not None:
+            tasks["transactions"] = transactions.run
+        log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
+        await supervise(tasks)
+    log.info("stopped", reason=drain.reason)
+
+
+@asynccontextmanager
+async def _world(settings: Settings) -> AsyncGenerator[Settings]:
+    """The settings, with a throw-away PostgreSQL and Redis of their own where neither was given (local mode)."""
+    if not settings.is_local_mode:
+        yield settings
+        return
+    async with local_stack() as stack:
+        # The one schema that a process makes itself: nobody else can ever see this database.
+        await migrate(stack.database_url)
+        yield with_urls(settings, database_url=stack.database_url, redis_url=stack.redis_url)
+
+
+@contextmanager
+def _custody(settings: Settings) -> Generator[Custody | None]:
+    """The keys of a signing role; None for a role that signs nothing and holds none."""
+    if settings.signer_keys is None or settings.journal_keys is None or settings.tx_max_fee_per_gas_wei is None:
+        yield None
+        return
+    log.info("hardened", **harden_process())
+    policy = SigningPolicy(frozenset({settings.chain_id}), settings.tx_max_fee_per_gas_wei)
+    with open_custody(settings.signer_keys, settings.journal_keys, policy) as custody:
+        yield custody
+
+
+async def _transactions(
+    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None
+) -> Transactions | None:
+    """The engine of a signing role, its lanes registered."""
+    if custody is None or settings.signing_role is None or settings.tx_max_fee_per_gas_wei is None:
+        return None
+    transactions = Transactions(
+        resources.database,
+        coordination,
+        custody,
+        resources.reads,
+        resources.writes,
+        resources.writes.shown,
+        TransactionSettings(
+            chain_id=settings.chain_id,
+            environment=settings.environment,
+            role=settings.signing_role,
+            confirmations=settings.tx_confirmations,
+            reconcile_seconds=settings.tx_reconcile_seconds,
+            lane_depth=settings.signer_lane_depth,
+            fee_wei_max=settings.tx_max_fee_per_gas_wei,
+        ),
+        await custody.signers(),
+    )
+    try:
+        await transactions.register()
+    except (LaneTaken, RpcError, StorageError) as error:
+        raise EnvironmentRefused([str(error)]) from error
+    return transactions
+
+
+def _handlers(
+    kinds: Sequence[Kind], roles: Sequence[str], resources: Resources, transactions: Transactions | None
+) -> dict[str, Handler]:
+    """What runs each kind of this process's roles."""
+    return {kind.name: _handler(kind, resources, transactions) for kind in kinds if kind.role in roles}
+
+
+def _handler(kind: Kind, resources: Resources, transactions: Transactions | None) -> Handler:
+    if isinstance(kind, OnChainKind):
+        if transactions is None:
+            raise EnvironmentRefused([f"the kind {kind.name!r} signs, and role {kind.role!r} holds no keys"])
+        return partial(transactions.execute, kind)
+    off_chain = kind
+
+    async def run_off_chain(job: Job, attempt: Attempt) -> Outcome:
+        del attempt  # Off chain, PostgreSQL's fence at the end of the attempt is all there is to hold.
+        return await off_chain.run(job, resources.reads)
+
+    return run_off_chain
+
+
+def _worker_settings(settings: Settings) -> WorkerSettings:
+    return WorkerSettings(
+        roles=settings.roles,
+        concurrency=settings.queue_concurrency,
+        lock_seconds=settings.queue_lock_seconds,
+        reconcile_seconds=settings.queue_reconcile_seconds,
+        attempts_max=settings.job_max_attempts,
+        poll_milliseconds=settings.outbox_poll_milliseconds,
+    )

@@ -1,0 +1,111 @@
+"""What a process stands on, opened in order and proven before anything is begun."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+
+from attrs import evolve, frozen
+
+from rpc.endpoint import Endpoint
+from rpc.errors import RpcError
+from rpc.methods import chain_id
+from rpc.transport import Observation
+from storage.database import Database
+from storage.delivery import DeliveryQueue
+from storage.errors import StorageError
+from storage.migrations import schema_problem
+from storage.redis_client import RedisServer, open_redis
+from tayho.config import Settings
+from tayho.refusals import EnvironmentRefused
+
+
+@frozen
+class Resources:
+    """Open and proven: a database at our schema, a Redis that keeps what it is given, endpoints of our chain."""
+
+    database: Database
+    redis: RedisServer
+    reads: Endpoint
+    writes: Endpoint
+    queue_of: Callable[[str], DeliveryQueue]
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings, *, observe_rpc: Callable[[Observation], None] | None = None
+) -> AsyncGenerator[Resources]:
+    """Open everything, prove it, and close it in reverse. Raises EnvironmentRefused with every problem found."""
+    async with AsyncExitStack() as opened:
+        problems: list[str] = []
+        database = await _opened_database(opened, settings, problems)
+        redis = await opened.enter_async_context(open_redis(settings.redis_url))
+        problems += await redis.check()
+        writes = await _opened_endpoint(opened, settings, settings.rpc_url, observe_rpc)
+        reads = writes
+        if settings.rpc_read_urls[0] != settings.rpc_url:
+            reads = await _opened_endpoint(opened, settings, settings.rpc_read_urls[0], observe_rpc)
+        for endpoint in {id(writes): writes, id(reads): reads}.values():
+            problems += await _endpoint_problems(endpoint)
+        if problems or database is None:
+            raise EnvironmentRefused(problems)
+        yield Resources(database, redis, reads, writes, _queues(redis, settings))
+
+
+async def _opened_database(opened: AsyncExitStack, settings: Settings, problems: list[str]) -> Database | None:
+    try:
+        database = await opened.enter_async_context(
+            Database.open(
+                settings.database_url,
+                pool_size=settings.database_pool_size,
+                application_name=f"tayho {settings.instance_id}",
+            )
+        )
+        async with database.connection() as connection:
+            problem = await schema_problem(connection)
+    except StorageError as error:
+        problems.append(str(error))
+        return None
+    if problem is not None:
+        problems.append(problem)
+    return database
+
+
+async def _opened_endpoint(
+    opened: AsyncExitStack, settings: Settings, url: str, observe: Callable[[Observation], None] | None
+) -> Endpoint:
+    return await opened.enter_async_context(Endpoint.open(url, chain_id=settings.chain_id, observer=observe))
+
+
+async def _endpoint_problems(endpoint: Endpoint) -> list[str]:
+    try:
+        await endpoint.ask(chain_id())
+    except RpcError as error:
+        return [str(error)]
+    return []
+
+
+def _queues(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQueue]:
+    """One queue a role. Chain and environment are in its name, so that two worlds in one Redis never mix."""
+
+    @cache
+    def queue_of(role: str) -> DeliveryQueue:
+        return DeliveryQueue(
+            redis,
+            prefix=settings.queue_prefix,
+            name=queue_name(role, settings.environment, settings.chain_id),
+            lock_seconds=settings.queue_lock_seconds,
+        )
+
+    return queue_of
+
+
+def queue_name(role: str, environment: str, chain_id: int) -> str:
+    """The BullMQ queue of a role."""
+    return f"{role}-{environment}-{chain_id}"
+
+
+def with_urls(settings: Settings, *, database_url: str, redis_url: str) -> Settings:
+    """The settings of local mode, once its servers are up."""
+    return evolve(settings, database_url=database_url, redis_url=redis_url)
