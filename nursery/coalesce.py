@@ -96,6 +96,11 @@ class Coalescer(Generic[A, R]):
         self._started = False
         self._closed = False
 
+    @property
+    def queued(self) -> int:
+        """Items that wait for a batch, never more than `queued_max`."""
+        return len(self._queue)
+
     async def submit(self, item: A) -> R:
         """Put the item into the next batch and return its result.
 
@@ -154,7 +159,7 @@ class Coalescer(Generic[A, R]):
 
     async def _serve(self) -> None:
         while True:
-            # One tick, in which the callers answered just now can join the next batch instead of the one after.
+            # A batch function that never blocks would else keep the process busy for as long as the queue lasts.
             await trio.lowlevel.checkpoint()
             while not self._queue:
                 await self._idle_lanes.park()

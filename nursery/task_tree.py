@@ -12,21 +12,17 @@ def task_tree(root: Task | None = None) -> str:
     Only names, modules and line numbers: no argument and no variable, because those may hold secrets.
     """
     top = root or trio.lowlevel.current_root_task()
-    return "" if top is None else "\n".join(_lines(top)) + "\n"
+    return "" if top is None else "\n".join(_lines(top, "", "")) + "\n"
 
 
-def _lines(root: Task) -> Iterator[str]:
-    # Not recursive: a chain of nurseries may be deeper than Python's stack.
-    stack = [(root, "", "")]
-    while stack:
-        task, branch, below = stack.pop()
-        yield f"{branch}{task.name}  {_place(task)}"
-        children = sorted(
-            (child for nursery in task.child_nurseries for child in nursery.child_tasks), key=lambda child: child.name
-        )
-        for index, child in enumerate(reversed(children)):
-            last = index == 0
-            stack.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
+def _lines(task: Task, branch: str, below: str) -> Iterator[str]:
+    """`branch` leads to the task itself, `below` to what is under it."""
+    yield f"{branch}{task.name}  {_place(task)}"
+    children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    children.sort(key=lambda child: child.name)
+    for number, child in enumerate(children, start=1):
+        is_last = number == len(children)
+        yield from _lines(child, below + ("└─ " if is_last else "├─ "), below + ("   " if is_last else "│  "))
 
 
 def _place(task: Task) -> str:

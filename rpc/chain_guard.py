@@ -12,9 +12,7 @@ from weakref import WeakSet
 
 import trio
 
-from rpc.errors import ChainMismatch, DeadlinePassed, EndpointFault, HttpStatus, Reason, Transport
-
-HTTP_SERVER_ERRORS = range(500, 600)
+from rpc.errors import ChainMismatch, DeadlinePassed, EndpointFault, Reason, Transport
 
 
 class ChainGuard:
@@ -32,11 +30,13 @@ class ChainGuard:
         self._checking = trio.Lock()
         self._connections: WeakSet[object] = WeakSet()
 
-    def notice(self, connection: object) -> None:
-        """Tell over which connection an answer came. A new one voids the check: the answer waits for `ensure`."""
-        if connection not in self._connections:
-            self.probed(connection)
-            self.distrust()
+    def notice(self, connection: object) -> bool:
+        """Tell over which connection an answer came. True for one not seen before: the answer must wait for `ensure`."""
+        if connection in self._connections:
+            return False
+        self.probed(connection)
+        self.distrust()
+        return True
 
     def probed(self, connection: object) -> None:
         """Tell over which connection a probe's own answer came."""
@@ -70,13 +70,11 @@ class ChainGuard:
 
 
 def may_reconnect(reason: Reason) -> bool:
-    """Whether after this fault the next answer may come from another node than the last one."""
+    """Whether after this fault the next question goes over another connection than the last one."""
     match reason:
         case Transport() | ChainMismatch():
             return True
         case DeadlinePassed(stage=stage):
             return stage != "slot"
-        case HttpStatus(status=status):
-            return status in HTTP_SERVER_ERRORS
         case _:
             return False

@@ -90,29 +90,26 @@ class Exchanges:
 
     async def _checked(self, method: str, body: bytes, read: Callable[[object], R], progress: Progress) -> R | Refusal:
         await self._ensure_chain(progress)
-        answer = await self._post(method, body, read, progress, self._guard.notice)
-        await self._ensure_chain(progress)
+        answer, connection = await self._post(method, body, read, progress)
+        if self._guard.notice(connection):
+            await self._ensure_chain(progress)
         return answer
 
     async def _ensure_chain(self, progress: Progress) -> None:
         async def probe() -> None:
-            progress.stage = "chain check"
             with self.stats.watching(_CHAIN_ID.method):
                 await self._probe()
 
+        progress.stage = "chain check"
         await self._guard.ensure(probe)
 
     async def _probe(self) -> None:
         """Ask the chain id, past the guard. Raises WrongChain, or EndpointFault when there is no usable answer."""
         call_id = next(self._ids)
         body = envelopes.single_request(call_id, _CHAIN_ID)
-        answer = await self._post(
-            _CHAIN_ID.method,
-            body,
-            partial(envelopes.read_answer, call_id=call_id),
-            Progress(),
-            self._guard.probed,
-        )
+        read = partial(envelopes.read_answer, call_id=call_id)
+        answer, connection = await self._post(_CHAIN_ID.method, body, read, Progress())
+        self._guard.probed(connection)
         try:
             found = self.value_of(_CHAIN_ID, answer)
         except Unreadable as error:
@@ -124,18 +121,12 @@ class Exchanges:
             raise self.fault_of(_CHAIN_ID.method, ChainMismatch(expected=self._chain_id, found=found))
 
     async def _post(
-        self,
-        method: str,
-        body: bytes,
-        read: Callable[[object], R],
-        progress: Progress,
-        came_over: Callable[[object], None],
-    ) -> R | Refusal:
-        """The place where what the transport and the readers say becomes an EndpointFault."""
+        self, method: str, body: bytes, read: Callable[[object], R], progress: Progress
+    ) -> tuple[R | Refusal, object]:
+        """An answer and the connection it came over. Here foreign trouble becomes an EndpointFault."""
         try:
             http = await self._transport.post(body, progress)
-            came_over(http.connection)
-            return answer_in(http, read, datetime.now(UTC))
+            return answer_in(http, read, datetime.now(UTC)), http.connection
         except ExchangeFailed as error:
             raise self.fault_of(method, error.reason) from error
         except Unreadable as error:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from attrs import frozen
+from attrs import field, frozen
+
+
+def _hex(content: bytes | tuple[bytes, ...] | None) -> str:
+    """Bytes as people know them from explorers and logs."""
+    if isinstance(content, tuple):
+        return f"({', '.join(_hex(item) for item in content)})"
+    return "None" if content is None else "0x" + content.hex()
 
 
 @frozen
@@ -16,31 +23,31 @@ class Header:
     """A block header. `base_fee_per_gas_wei` is None before London (EIP-1559)."""
 
     number: int
-    hash: bytes
-    parent_hash: bytes
+    hash: bytes = field(repr=_hex)
+    parent_hash: bytes = field(repr=_hex)
     timestamp_seconds: int
     base_fee_per_gas_wei: int | None
     gas_limit: int
     gas_used: int
-    receipts_root: bytes
-    state_root: bytes
-    transactions_root: bytes
-    logs_bloom: bytes
-    miner: bytes
+    receipts_root: bytes = field(repr=_hex)
+    state_root: bytes = field(repr=_hex)
+    transactions_root: bytes = field(repr=_hex)
+    logs_bloom: bytes = field(repr=False)
+    miner: bytes = field(repr=_hex)
 
 
 @frozen
 class Log:
     """An event of a mined transaction. `log_index` counts within the block; `removed` marks one undone by a reorg."""
 
-    address: bytes
-    topics: tuple[bytes, ...]
-    data: bytes
+    address: bytes = field(repr=_hex)
+    topics: tuple[bytes, ...] = field(repr=_hex)
+    data: bytes = field(repr=_hex)
     log_index: int
     removed: bool
-    transaction_hash: bytes
+    transaction_hash: bytes = field(repr=_hex)
     transaction_index: int
-    block_hash: bytes
+    block_hash: bytes = field(repr=_hex)
     block_number: int
 
 
@@ -52,15 +59,15 @@ class Receipt:
     state root instead of the outcome; then neither `succeeded` nor `reverted` holds, and nothing may be concluded.
     """
 
-    transaction_hash: bytes
+    transaction_hash: bytes = field(repr=_hex)
     transaction_index: int
-    block_hash: bytes
+    block_hash: bytes = field(repr=_hex)
     block_number: int
     status: int | None
-    post_state_root: bytes | None
-    sender: bytes
-    to: bytes | None
-    contract_address: bytes | None
+    post_state_root: bytes | None = field(repr=_hex)
+    sender: bytes = field(repr=_hex)
+    to: bytes | None = field(repr=_hex)
+    contract_address: bytes | None = field(repr=_hex)
     gas_used: int
     cumulative_gas_used: int
     effective_gas_price_wei: int
@@ -83,19 +90,19 @@ class Transaction:
     For type 2 and above the two fee limits are there; `gas_price_wei` is then what was or would be paid.
     """
 
-    hash: bytes
+    hash: bytes = field(repr=_hex)
     type: int
-    sender: bytes
-    to: bytes | None
+    sender: bytes = field(repr=_hex)
+    to: bytes | None = field(repr=_hex)
     nonce: int
     value_wei: int
     gas_limit: int
-    input: bytes
+    input: bytes = field(repr=_hex)
     chain_id: int | None
     gas_price_wei: int | None
     max_fee_per_gas_wei: int | None
     max_priority_fee_per_gas_wei: int | None
-    block_hash: bytes | None
+    block_hash: bytes | None = field(repr=_hex)
     block_number: int | None
     transaction_index: int | None
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 BOUNDED = "tayho-bounded"
 
 
-def wait_milliseconds(
-    backoff: Mapping[str, object], *, failures: int, milliseconds_max: int, chance: float
-) -> int:
+def wait_milliseconds(backoff: Mapping[str, object], *, failures: int, milliseconds_max: int, chance: float) -> int:
     """How long to wait after the given number of failed attempts (at least 1).
 
     As in Node's backoffs.js: "exponential" doubles `delay` with each failure, anything else repeats it; `jitter` is

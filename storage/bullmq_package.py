@@ -1,6 +1,6 @@
 """The official bullmq package, which carries no types: the only names of it that are used, typed here."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import bullmq.custom_errors as _errors  # pyright: ignore[reportMissingTypeStubs]
@@ -8,7 +8,7 @@ import bullmq.redis_connection as _connection  # pyright: ignore[reportMissingTy
 from bullmq import job as _job  # pyright: ignore[reportMissingTypeStubs]
 from bullmq.backends import redis_backend as _backend  # pyright: ignore[reportMissingTypeStubs]
 
-Work = Coroutine[Any, Any, Any]
+Work = Awaitable[Any]
 
 
 class PackageJob(Protocol):
@@ -17,8 +17,8 @@ class PackageJob(Protocol):
     id: str
     opts: dict[str, Any]
     attempts: int
-    attemptsMade: int
-    finishedOn: int
+    attemptsMade: int  # noqa: N815
+    finishedOn: int  # noqa: N815
 
     def moveToFailed(self, err: Exception, token: str) -> Work: ...  # noqa: N802
 
@@ -56,6 +56,3 @@ new_backend = cast("Callable[..., PackageBackend]", _untyped_backend.RedisBacken
 unrecoverable = cast("Callable[[str], Exception]", _untyped_errors.UnrecoverableError)
 script_files = cast("Mapping[str, str]", _untyped_connection.SCRIPT_DEFINITIONS)
 load_script = cast("Callable[[str], str]", _untyped_connection.loadScript)
-
-# What stands in for the package's script objects: called with keys and arguments, it gives what is awaited.
-ScriptCommand = Callable[..., Awaitable[Any]]

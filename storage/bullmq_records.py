@@ -35,11 +35,10 @@ class Kept:
 class QueueView:
     """What a job of the bullmq package needs to know of its queue, and nothing that connects or waits."""
 
-    def __init__(
-        self, *, prefix: str, name: str, lock_milliseconds: int, completed: Kept, failed: Kept
-    ) -> None:
+    def __init__(self, *, prefix: str, name: str, lock_milliseconds: int, completed: Kept, failed: Kept) -> None:
         self.backend: PackageBackend = new_backend(name, ScriptCarrier(), prefix=prefix)
         self.qualifiedName = self.backend.qualifiedName
+        self.lock_milliseconds = lock_milliseconds
         self.opts: dict[str, Any] = {
             "lockDuration": lock_milliseconds,
             "settings": {"backoffStrategy": _bounded_wait},
@@ -88,7 +87,7 @@ def delivery_of(identifier: str, token: str, fields: Mapping[str, str]) -> Deliv
     hash that was evicted, so an evicted record is known by its missing name.
     """
     problems: list[str] = []
-    if not _is_text(identifier):
+    if not is_text(identifier):
         problems.append("its id is no UTF-8 text")
     if "name" not in fields or "data" not in fields:
         problems.append("its name or data are gone (evicted or deleted)")
@@ -108,7 +107,7 @@ def delivery_of(identifier: str, token: str, fields: Mapping[str, str]) -> Deliv
     )
 
 
-def _bounded_wait(attempts_made: int, kind: object, error: object, job: PackageJob) -> int:
+def _bounded_wait(attempts_made: int, _kind: object, _error: object, job: PackageJob) -> int:
     """BullMQ's hook for a backoff of one's own; `attempts_made` counts the failure that is being recorded."""
     declared: object = job.opts[_BACKOFF]["declared"]
     return wait_milliseconds(
@@ -139,6 +138,6 @@ def _count(value: object) -> int:
         return 0
 
 
-def _is_text(text: str) -> bool:
-    """False where redis-py kept undecodable bytes as lone surrogates."""
+def is_text(text: str) -> bool:
+    """Whether the text can be encoded. False where redis-py kept undecodable bytes as lone surrogates."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -6,7 +6,7 @@ goes on with its own answer. So a batch of any of the package's operations costs
 package's connection, and a script's refusal is known by its number instead of by the text of a TypeError.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from enum import IntEnum
 from functools import cache, partial
 from hashlib import sha1
@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
-from storage.bullmq_package import Work, load_script, script_files
+from storage.bullmq_package import load_script, script_files
 from storage.errors import QueueUnavailable, StorageError
 from storage.redis_client import RedisServer
 from storage.redis_wire import Argument, Command, QueueRefused, ScriptMissing
@@ -76,22 +76,22 @@ class Conversation:
     Invariant: `call` is None as soon as, and only when, `outcome` is final.
     """
 
-    def __init__(self, coroutine: Work) -> None:
-        """Run the coroutine to its first call. What it raises before that is a bad argument and leaves at once."""
+    def __init__(self, work: Awaitable[Any]) -> None:
+        """Run the work to its first call. What it raises before that is a bad argument and leaves at once."""
         self.outcome: Any = None
-        self._coroutine = coroutine
-        self.call: ScriptCall | None = self._advanced(coroutine.send, None)
+        self._steps = work.__await__()
+        self.call: ScriptCall | None = self._advanced(self._steps.send, None)
 
     def answer(self, reply: object) -> None:
         """Go on with the reply to `call`; a StorageError is raised inside the coroutine, and becomes its outcome."""
         call = cast("ScriptCall", self.call)
         try:
             if isinstance(reply, StorageError):
-                self.call = self._advanced(self._coroutine.throw, reply)
+                self.call = self._advanced(self._steps.throw, reply)
             elif isinstance(reply, int) and reply < 0:
-                self.call = self._advanced(self._coroutine.throw, ScriptRefused(call.script, reply))
+                self.call = self._advanced(self._steps.throw, ScriptRefused(call.script, reply))
             else:
-                self.call = self._advanced(self._coroutine.send, reply)
+                self.call = self._advanced(self._steps.send, reply)
         except StorageError as error:
             self.call, self.outcome = None, error
 
@@ -102,7 +102,7 @@ class Conversation:
             self.outcome = stop.value
             return None
         if not isinstance(call, ScriptCall):
-            raise TypeError(f"bullmq awaited {type(call).__name__}, not one of its scripts: no one here can serve that.")
+            raise TypeError(f"bullmq awaited {type(call).__name__}, not one of its scripts: nobody here serves that.")
         return call
 
 
@@ -165,8 +165,9 @@ class _Asking:
 
 
 def _asking(
-    script: str, keys: Sequence[Argument] = (), args: Sequence[Argument] = (), client: object = None
+    script: str, keys: Sequence[Argument] = (), args: Sequence[Argument] = (), _client: object = None, **_: object
 ) -> _Asking:
+    """As the package calls a registered script; the client that it may name is not asked."""
     return _Asking(ScriptCall(script, keys, args))
 
 

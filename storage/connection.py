@@ -1,13 +1,14 @@
 """One connection in the hands of one task: statements, and how a transaction on it begins and ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
 from nursery.asyncio_bridge import run_asyncio
 from storage import driver
 from storage.driver import RawConnection
 from storage.errors import CommitUnknown, StorageError, StoreUnavailable
-from storage.query_files import statement
+from storage.queries import command
 from storage.translation import TRANSLATED, cause_of, may_write, translated
 
 # Read by column name: row["state"]. Iteration and comparison are asyncpg's, not a dict's.
@@ -15,12 +16,12 @@ Row: TypeAlias = Mapping[str, Any]
 Isolation: TypeAlias = Literal["read committed", "repeatable read", "serializable"]
 
 BEGIN: Final[Mapping[Isolation, str]] = {
-    "read committed": statement("storage/session.begin_read_committed"),
-    "repeatable read": statement("storage/session.begin_repeatable_read"),
-    "serializable": statement("storage/session.begin_serializable"),
+    "read committed": command("storage/session.begin_read_committed").query.sql,
+    "repeatable read": command("storage/session.begin_repeatable_read").query.sql,
+    "serializable": command("storage/session.begin_serializable").query.sql,
 }
-COMMIT: Final = statement("storage/session.commit")
-ROLLBACK: Final = statement("storage/session.rollback")
+COMMIT: Final = command("storage/session.commit").query.sql
+ROLLBACK: Final = command("storage/session.rollback").query.sql
 
 
 class ConnectionReturned(Exception):
@@ -80,3 +81,9 @@ class Connection:
         if isinstance(meaning, StoreUnavailable | CommitUnknown):
             self.fault = meaning
         return meaning
+
+    def cut_off(self) -> None:
+        """End the connection without a word: the server rolls back, the pool has its place back at once."""
+        # asyncpg's complaint, if it has one, is that the connection is in the pool again already.
+        with suppress(driver.InterfaceError):
+            self.raw.terminate()

@@ -68,6 +68,21 @@ InternalClientError = cast("type[Exception]", _untyped.InternalClientError)
 
 FOREIGN: Final = (PostgresError, InterfaceError, InternalClientError, OSError, TimeoutError)
 
+# asyncpg 0.32 closes the socket of a connect that is cancelled or timed out. If that happens in its TLS question, a
+# future stays behind with an error that nobody awaits, and trio-asyncio ends the whole process for such a one. Asking
+# for the error marks it as seen; whoever does await it still gets it. (tests/storage/test_cancellation.py)
+_upgrade = _untyped.connect_utils.TLSUpgradeProto
+_upgrade_lost = _upgrade.connection_lost
+
+
+def _lost_and_seen(upgrade: Any, error: Exception | None) -> None:
+    _upgrade_lost(upgrade, error)
+    if not upgrade.on_data.cancelled():
+        upgrade.on_data.exception()
+
+
+_upgrade.connection_lost = _lost_and_seen
+
 connect = cast("Callable[..., Awaitable[RawConnection]]", _untyped.connect)
 create_pool = cast("Callable[..., Awaitable[RawPool]]", _untyped.create_pool)
 

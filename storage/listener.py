@@ -8,7 +8,7 @@ import trio
 from nursery.asyncio_bridge import run_asyncio
 from storage.connection import Connection
 from storage.errors import StoreUnavailable
-from storage.query_files import statement
+from storage.queries import scalar
 from storage.translation import TRANSLATED, cause_of
 
 # TCP does not tell of a peer that vanished: only a question that stays unanswered does.
@@ -17,7 +17,7 @@ ANSWER_SECONDS: Final = 5.0
 # A bound that a listener reaches only when its process is stuck.
 NOTICES_MAX: Final = 10_000
 
-_HEARTBEAT: Final = statement("storage/session.heartbeat")
+_answer = scalar("storage/listener.answer")
 
 
 async def listen(
@@ -68,6 +68,6 @@ async def _add_listener(connection: Connection, channel: str, arrived: Callable[
 
 async def _heartbeat(connection: Connection) -> None:
     with trio.move_on_after(ANSWER_SECONDS):
-        await connection.fetchval(_HEARTBEAT)
+        await _answer(connection)
         return
     raise StoreUnavailable(f"the LISTEN connection to PostgreSQL gave no answer for {ANSWER_SECONDS:g} s.")

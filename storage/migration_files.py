@@ -114,7 +114,9 @@ def refuse_other_version(found: int, needed: int) -> None:
     if found > needed:
         raise _ahead(found, needed)
     if found < needed:
-        raise SchemaBehind(f"the database schema is at {found:04}, this program needs {needed:04}: run `tayho db migrate`.")
+        raise SchemaBehind(
+            f"the database schema is at {found:04}, this program needs {needed:04}: run `tayho db migrate`."
+        )
 
 
 def _ahead(found: int, needed: int) -> SchemaAhead:

@@ -6,20 +6,19 @@ connection is cut off. A connection that was cut off gives its place in the pool
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
 from attrs import field, frozen
 
 from nursery.asyncio_bridge import run_asyncio
-from nursery.cleanup import finish
+from nursery.cleanup import CleanupExpired, finish
 from storage import driver
 from storage.codecs import set_codecs
 from storage.connection import COMMIT, ROLLBACK, Connection
 from storage.driver import RawConnection, RawPool
-from storage.errors import Refused, StoreUnavailable
+from storage.errors import CommitUnknown, Refused, StoreUnavailable
 from storage.server import unreachable
 from storage.translation import TRANSLATED, NotTheWriter, cause_of
 
@@ -52,31 +51,22 @@ class Pool:
                 await run_asyncio(_acquire, self.raw, begin, taken)
                 return Connection(taken[0], in_transaction=begin is not None)
         except (*TRANSLATED, ValueError) as error:
-            _cut_off_all(taken)
+            _cut_off(taken)
             raise unreachable(self.url, error) from cause_of(error)
         except BaseException:
-            _cut_off_all(taken)
+            _cut_off(taken)
             raise
-        _cut_off_all(taken)
+        _cut_off(taken)
         raise StoreUnavailable(f"none of the pool's {self.size_max} connections came free in {ACQUIRE_SECONDS:g} s.")
 
     async def commit(self, connection: Connection) -> None:
-        """Commit and put back. For what it raises see Database.transaction."""
-        if connection.fault is not None:
-            await self._discard(connection)
-            raise StoreUnavailable("the transaction was lost with its connection.") from connection.fault
+        """Commit and put back, whatever is cancelled meanwhile. For what it raises see Database.transaction."""
         tags: list[str] = []
         try:
-            await self._end(connection, COMMIT, tags, COMMIT_SECONDS)
-        except TRANSLATED as error:
+            await finish(self._commit, connection, tags, seconds=COMMIT_SECONDS, on_expiry=connection.cut_off)
+        except CleanupExpired as error:
             if not tags:
-                refusal = connection.refusal(error, commits=True)
-                await self.put_back(connection)
-                if refusal is None:
-                    raise
-                raise refusal from cause_of(error)
-            # Its outcome is known; only the return to the pool failed.
-            _cut_off(connection.raw)
+                raise CommitUnknown(f"no answer to a commit in {COMMIT_SECONDS:g} s: read it back by key.") from error
         if tags != [_COMMITTED]:
             # PostgreSQL answers the commit of a failed transaction with the tag ROLLBACK, and no error.
             raise Refused(
@@ -85,47 +75,52 @@ class Pool:
             )
 
     async def roll_back(self, connection: Connection, error: BaseException) -> None:
-        """Undo and put back, because of `error`, which stays the error to raise."""
-        if connection.fault is not None:
-            await self._discard(connection)
-            return
+        """Undo and put back, because of `error`, which stays the error to raise. To be run by `finish`."""
         try:
-            await self._end(connection, ROLLBACK, [], ROLLBACK_SECONDS)
+            await self._end(connection, ROLLBACK, [])
         except TRANSLATED as failure:
             error.add_note(f"The rollback failed as well ({type(failure).__name__}): the connection was cut off.")
-            _cut_off(connection.raw)
+            connection.cut_off()
 
     async def put_back(self, connection: Connection) -> None:
-        """Give a connection without an open transaction back. Its statements had their answers: it fails quietly."""
-        if connection.fault is not None:
-            await self._discard(connection)
-            return
+        """Give a connection without an open transaction back. To be run by `finish`.
+
+        Quiet about a connection that breaks now: its statements have had their answers.
+        """
         try:
-            await self._end(connection, None, [], ROLLBACK_SECONDS)
+            await self._end(connection, None, [])
         except TRANSLATED as error:
             refusal = connection.refusal(error, commits=False)
-            _cut_off(connection.raw)
+            connection.cut_off()
             if refusal is None:
                 raise
 
-    async def _end(self, connection: Connection, verb: str | None, tags: list[str], seconds: float) -> None:
-        raw = connection.raw
+    async def _commit(self, connection: Connection, tags: list[str]) -> None:
+        if connection.fault is not None:
+            await self.put_back(connection)
+            raise StoreUnavailable("the transaction was lost with its connection.") from connection.fault
+        try:
+            await self._end(connection, COMMIT, tags)
+        except TRANSLATED as error:
+            if tags:
+                # The outcome is known; only the return to the pool failed.
+                connection.cut_off()
+                return
+            refusal = connection.refusal(error, commits=True)
+            await self.put_back(connection)
+            if refusal is None:
+                raise
+            raise refusal from cause_of(error)
+
+    async def _end(self, connection: Connection, verb: str | None, tags: list[str]) -> None:
         connection.lent = False
-
-        async def end() -> None:
-            await run_asyncio(_end, self.raw, raw, verb, tags)
-
-        await finish(end, seconds=seconds, on_expiry=partial(_cut_off, raw))
-
-    async def _discard(self, connection: Connection) -> None:
-        connection.lent = False
-        _cut_off(connection.raw)
+        if connection.fault is None:
+            await run_asyncio(_end, self.raw, connection.raw, verb, tags)
+            return
+        connection.cut_off()
         if isinstance(connection.fault, NotTheWriter):
             # After a failover the other connections lead to the standby too; each is renewed when it is next taken.
-            await finish(self._expire, seconds=ROLLBACK_SECONDS)
-
-    async def _expire(self) -> None:
-        await run_asyncio(self.raw.expire_connections)
+            await run_asyncio(self.raw.expire_connections)
 
 
 @asynccontextmanager
@@ -135,15 +130,11 @@ async def open_pool(url: str, arguments: Mapping[str, Any], size_max: int) -> As
     try:
         yield Pool(raw, size_max, url)
     finally:
-        # Shielded and bounded inside, which the rule cannot see.
-        await _close(raw)
+        await finish(_close, raw, seconds=CLOSE_SECONDS, on_expiry=raw.terminate)
 
 
 async def _close(raw: RawPool) -> None:
-    async def close() -> None:
-        await run_asyncio(raw.close)
-
-    await finish(close, seconds=CLOSE_SECONDS, on_expiry=raw.terminate)
+    await run_asyncio(raw.close)
 
 
 async def _create(arguments: Mapping[str, Any], size_max: int) -> RawPool:
@@ -168,12 +159,6 @@ async def _end(pool: RawPool, raw: RawConnection, verb: str | None, tags: list[s
     await pool.release(raw)
 
 
-def _cut_off_all(taken: list[RawConnection]) -> None:
+def _cut_off(taken: list[RawConnection]) -> None:
     for raw in taken:
-        _cut_off(raw)
-
-
-def _cut_off(raw: RawConnection) -> None:
-    # asyncpg's complaint, if it has one, is that the connection is back in the pool already.
-    with suppress(driver.InterfaceError):
         raw.terminate()

@@ -3,12 +3,15 @@
 A context binds its own queries in its `store.py`, at import, where a wrong reference or kind fails at once.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from storage.connection import Connection, Row
 from storage.query_files import Kind, Query, QueryFileInvalid, all_queries, query
+
+if TYPE_CHECKING:
+    # Connection itself binds the verbs of a session.
+    from storage.connection import Connection, Row
 
 __all__ = ["Command", "Kind", "Many", "One", "Query", "Scalar", "all_queries", "command", "many", "one", "scalar"]
 
@@ -21,7 +24,7 @@ class Many:
 
     query: Query
 
-    async def __call__(self, connection: Connection, *args: object) -> list[Row]:
+    async def __call__(self, connection: "Connection", *args: object) -> "list[Row]":
         return await connection.fetch(self.query.sql, *args)
 
 
@@ -31,7 +34,7 @@ class One:
 
     query: Query
 
-    async def __call__(self, connection: Connection, *args: object) -> Row | None:
+    async def __call__(self, connection: "Connection", *args: object) -> "Row | None":
         return await connection.fetchrow(self.query.sql, *args)
 
 
@@ -41,7 +44,7 @@ class Scalar:
 
     query: Query
 
-    async def __call__(self, connection: Connection, *args: object) -> Any:
+    async def __call__(self, connection: "Connection", *args: object) -> Any:
         return await connection.fetchval(self.query.sql, *args)
 
 
@@ -51,7 +54,7 @@ class Command:
 
     query: Query
 
-    async def __call__(self, connection: Connection, *args: object) -> int:
+    async def __call__(self, connection: "Connection", *args: object) -> int:
         return rows_of(await connection.execute(self.query.sql, *args))
 
 

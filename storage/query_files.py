@@ -56,11 +56,6 @@ def all_queries() -> Mapping[str, Query]:
     return MappingProxyType(read_queries(files("sql")))
 
 
-def statement(ref: str) -> str:
-    """The text of a query, for storage itself, which runs session verbs without a binder."""
-    return query(ref).sql
-
-
 def query(ref: str) -> Query:
     """The query of a reference.
 

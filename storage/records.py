@@ -5,7 +5,7 @@ token. Neither decides anything about the job behind it: PostgreSQL does.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from attrs import Attribute, field, frozen
 
 from storage.errors import StorageError
 
-# BullMQ keeps the priority in the upper bits of a sorted-set score; Node refuses anything above (job.ts, PRIORITY_LIMIT).
+# BullMQ keeps the priority in the upper bits of a sorted-set score; Node refuses anything above (PRIORITY_LIMIT).
 PRIORITY_MAX = 2**21 - 1
 ATTEMPTS_MAX = 100
 # No wait between two attempts of one delivery is longer, whoever computes it. A Node worker knows no such bound, so a
@@ -54,17 +54,17 @@ def parse_delivery_id(text: str) -> tuple[UUID, int]:
     return UUID(match[1]), int(match[2])
 
 
-def _is_delivery_id(record: "Record", attribute: "Attribute[str]", value: str) -> None:
+def _is_delivery_id(_record: "Record", _attribute: "Attribute[str]", value: str) -> None:
     parse_delivery_id(value)
 
 
-def _is_name(record: "Record", attribute: "Attribute[str]", value: str) -> None:
+def _is_name(record: "Record", _attribute: "Attribute[str]", value: str) -> None:
     # A lone surrogate cannot be encoded, and would fail in the middle of a batch instead of here.
     if not value or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise RecordInvalid(f"Record {record.delivery_id}: the name {value!r} is empty or no valid Unicode text.")
 
 
-def _is_between(low: int, high: int):  # noqa: ANN202 - attrs' validator type adds nothing here
+def _is_between(low: int, high: int) -> Callable[["Record", "Attribute[int]", object], None]:
     def check(record: "Record", attribute: "Attribute[int]", value: object) -> None:
         # bool is an int, and 2.0 would be packed as a float that Lua formats differently from an integer.
         if type(value) is not int or not low <= value <= high:

@@ -3,9 +3,9 @@
 Nothing is retried silently. Whoever asks learns whether the command was not sent, was answered, or is unknown.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 import trio
 from redis.asyncio import ConnectionPool
@@ -28,6 +28,11 @@ BLOCKING_CONNECTIONS_MAX: Final = 64
 BLOCKING_MARGIN_SECONDS: Final = 5.0
 HEALTH_CHECK_SECONDS: Final = 15
 CLOSE_SECONDS: Final = 5.0
+# A shielded call is cut off after the time of this many exchanges that each just made their deadline.
+SHIELDED_EXCHANGES: Final = 4
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class RedisServer:
@@ -76,6 +81,18 @@ class RedisServer:
         if isinstance(reply, StorageError):
             raise reply
         return reply
+
+    async def shielded(self, fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Run a few exchanges to their end although the caller is cancelled. Each of them has a deadline of its own.
+
+        Raises:
+            ReplyLost: they did not end in time, all deadlines together.
+        """
+        seconds = SHIELDED_EXCHANGES * self.command_seconds
+        try:
+            return await finish(fn, *args, seconds=seconds)
+        except CleanupExpired as error:
+            raise ReplyLost(f"Redis at {self.shown} did not answer within {seconds:g} s.") from error
 
     async def check(self) -> list[str]:
         """What keeps this server from carrying a delivery queue, one sentence each; none means ready."""

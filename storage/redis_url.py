@@ -12,8 +12,18 @@ from storage.errors import StorageError
 FORMS = "redis://[user:password@]host[:port][/db], rediss://… for TLS, or unix://[user:password@]/path?db=0"
 # Everything else that redis-py takes from a query would override what the connection is built on: a socket timeout
 # below the blocking time, another reply decoding, silent retries.
-_OPTIONS = frozenset({"db", "ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_cert_reqs", "ssl_check_hostname",
-                      "ssl_keyfile", "ssl_password"})
+_OPTIONS = frozenset(
+    {
+        "db",
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_certfile",
+        "ssl_cert_reqs",
+        "ssl_check_hostname",
+        "ssl_keyfile",
+        "ssl_password",
+    }
+)
 
 
 class RedisUrlInvalid(StorageError):
@@ -45,7 +55,9 @@ def parse_redis_url(url: str) -> RedisTarget:
         raise RedisUrlInvalid(f"The Redis URL cannot be read. Expected {FORMS}.") from None
     unknown = sorted(parse_qs(parts.query, keep_blank_values=True).keys() - _OPTIONS)
     if unknown:
-        raise RedisUrlInvalid(f"The Redis URL sets {', '.join(unknown)}. It may set only {', '.join(sorted(_OPTIONS))}.")
+        raise RedisUrlInvalid(
+            f"The Redis URL sets {', '.join(unknown)}; it may only set {', '.join(sorted(_OPTIONS))}."
+        )
     if parts.scheme == "unix":
         if not parts.path:
             raise RedisUrlInvalid(f"The Redis URL names no socket path. Expected {FORMS}.")

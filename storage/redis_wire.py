@@ -41,7 +41,10 @@ _SERVER_AT_FAULT_CODES: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "UNBLOCKED 
 
 
 class QueueRefused(StorageError):
-    """Redis refused a command: a key of another type, a missing privilege, a script error. Trying again does not help."""
+    """Redis refused a command: a key of another type, a missing privilege, a script that broke on spoilt data.
+
+    Trying again does not help. A script may have broken halfway.
+    """
 
 
 class ScriptMissing(StorageError):
@@ -98,10 +101,10 @@ class Exchange:
             while len(self.replies) < len(self.commands):
                 self.replies.append(await _reply(connection))
         except BaseException:
-            await connection.disconnect(nowait=True)  # noqa: ASYNC102
+            await connection.disconnect(nowait=True)
             raise
         finally:
-            await pool.release(connection)  # noqa: ASYNC102
+            await pool.release(connection)
 
     def outcome(self, cause: BaseException | None, redis: str) -> list[object]:
         """One value per command: its reply, an error reply as a StorageError, or a ReplyLost where none came.
@@ -141,7 +144,7 @@ async def _reply(connection: Connection) -> object:
 
 
 def _translated(error: ResponseError) -> StorageError:
-    """What an error reply means. Redis executed nothing of the command, or nothing that a second try would double."""
+    """What an error reply means."""
     if isinstance(error, NoScriptError):
         return ScriptMissing(_shortened(error))
     ours = QueueRefused(f"Redis refused a command: {_shortened(error)}.")

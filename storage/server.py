@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from nursery.asyncio_bridge import run_asyncio
 from storage import driver
@@ -30,6 +30,11 @@ def target_of(url: str) -> str:
     """Hosts and database of a PostgreSQL URL, for a person to read, without user and password."""
     match = _URL.fullmatch(url)
     return match["target"] if match else "the server that the URL names"
+
+
+def at_database(url: str, name: str) -> str:
+    """The same URL, for another database of its server."""
+    return urlsplit(url)._replace(path=f"/{quote(name, safe='')}").geturl()
 
 
 def connect_arguments(url: str, *, application_name: str, statement_timeout_seconds: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class EnvironmentRefused(Exception):
-    """Something that the process stands on is missing, too old, or not what it was configured for. Nothing was begun."""
+    """What the process stands on is missing, too old, or not what it was configured for. Nothing was begun."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))

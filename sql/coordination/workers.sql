@@ -14,3 +14,17 @@ UPDATE coordination.workers SET draining = true WHERE worker_id = $1;
 
 -- name: stop!
 UPDATE coordination.workers SET draining = true, stopped_at = clock_timestamp() WHERE worker_id = $1;
+
+-- name: live_workers
+-- Who is at work, and how much of it: for people, probes and the demo.
+SELECT
+    workers.worker_id, workers.instance_id, workers.roles, workers.process_id, workers.draining,
+    extract(epoch FROM clock_timestamp() - workers.heartbeat_at)::float8 AS heartbeat_age_seconds,
+    (
+        SELECT count(*) FROM coordination.attempts AS attempts
+        WHERE attempts.worker_id = workers.worker_id AND attempts.state = 'running'
+    ) AS running
+FROM coordination.workers AS workers
+WHERE workers.chain_id = $1 AND workers.environment = $2 AND workers.stopped_at IS NULL
+    AND workers.heartbeat_at > clock_timestamp() - make_interval(secs => $3)
+ORDER BY workers.started_at;

@@ -14,6 +14,3 @@ COMMIT;
 
 -- name: rollback!
 ROLLBACK;
-
--- name: heartbeat$
-SELECT 1;

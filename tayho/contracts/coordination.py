@@ -1,2 +1,126 @@
-from tayho.coordination.module import Coordination as Coordination
-from tayho.coordination.types import *  # noqa
+"""What coordination shows the other contexts.
+
+Generated from tayho/coordination/module.py by `make contracts`; a stale copy fails the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from nursery.drain import Drain
+from storage.database import Connection
+from tayho.coordination.types import (
+    PRIORITY_DEFAULT,
+    PRIORITY_MAX,
+    ROLE_PATTERN,
+    AttemptRecord,
+    Backlog,
+    Enqueued,
+    Handler,
+    IdempotencyConflict,
+    JobLine,
+    JobRecord,
+    LiveWorker,
+    NewJob,
+    Settlement,
+    WorkerSettings,
+)
+from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
+
+__all__ = [
+    "PRIORITY_DEFAULT",
+    "PRIORITY_MAX",
+    "ROLE_PATTERN",
+    "AttemptRecord",
+    "Backlog",
+    "Coordination",
+    "Enqueued",
+    "Handler",
+    "IdempotencyConflict",
+    "JobLine",
+    "JobRecord",
+    "LiveWorker",
+    "NewJob",
+    "Settlement",
+    "WorkerSettings",
+]
+
+
+class Coordination(Protocol):
+    """Jobs of one (chain, environment): recorded once, delivered until they end, changed by their current attempt."""
+
+    async def inspect(self, job_id: UUID) -> JobRecord | None:
+        """One job with its whole history, or None when there is none of that id."""
+        ...
+
+    async def list_recent(
+        self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
+    ) -> list[JobLine]:
+        """The newest jobs, at most `lines_max`, of one state or role if given."""
+        ...
+
+    async def count_by_state(self) -> dict[str, int]:
+        """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """How far the outbox is behind."""
+        ...
+
+    async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
+        """The workers whose last heartbeat is recent, oldest first."""
+        ...
+
+    async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
+        """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
+
+        Raises IdempotencyConflict, DocumentRefused; without `tx` also CommitUnknown: the same call then asks again.
+        """
+        ...
+
+    async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
+        """Record many jobs, all or none. Raises as `enqueue`."""
+        ...
+
+    async def wake_publishers(self) -> None:
+        """Hint to every publisher that rows are due. Never inside a transaction: NOTIFY serialises commits."""
+        ...
+
+    async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """Fence an allocation: the jobs returned own a nonce from now on; the others' attempts are stale."""
+        ...
+
+    async def lock_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """Lock the jobs whose attempt is current until `tx` ends; the others' attempts are stale."""
+        ...
+
+    async def confirm_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
+        """End the attempts as `confirming`: the transaction is out and no worker is held."""
+        ...
+
+    async def release_lineage_if_current(self, tx: Connection, attempt: Attempt, reason: Mapping[str, Json]) -> bool:
+        """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
+        ...
+
+    async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+        """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
+        ...
+
+    async def publish(self, drain: Drain) -> None:
+        """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
+        ...
+
+    async def listen(self) -> None:
+        """Turn other processes' notifications into hints, until cancelled. A lost LISTEN costs hints only."""
+        ...
+
+    async def recover_stalled(self, drain: Drain) -> None:
+        """Hand deliveries whose lock ran out to whoever is next. BullMQ marks in one scan and moves in the next."""
+        ...
+
+    async def work(self, handlers: Mapping[str, Handler], drain: Drain, instance_id: str, version: str) -> None:
+        """Register this process as a worker and run its roles' jobs until the drain is over."""
+        ...

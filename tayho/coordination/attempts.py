@@ -50,7 +50,7 @@ class End:
 
     attempt: Attempt
     verdict: EndVerdict
-    detail: Mapping[str, Json] = field(factory=dict)
+    detail: Mapping[str, Json] = field(factory=dict[str, Json])
     delay_seconds: float = 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import structlog
@@ -49,7 +49,7 @@ class HeldDeliveries:
         return len(self._held)
 
     @contextmanager
-    def holding(self, queue: DeliveryQueue, delivery: Delivery) -> Iterator[Held]:
+    def holding(self, queue: DeliveryQueue, delivery: Delivery) -> Generator[Held]:
         """Keep the delivery's lock renewed inside the block."""
         held = Held(queue, delivery)
         self._held[delivery.token] = held

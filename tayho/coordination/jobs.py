@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.database import Connection, Database
+from storage.database import Connection, Database, Row
 from storage.errors import SerializationLost
-from tayho.coordination.store import ENQUEUE, FIND_BY_KEY, Row
+from tayho.coordination.store import ENQUEUE, FIND_BY_KEY
 from tayho.coordination.types import Enqueued, IdempotencyConflict, NewJob
 from tayho.kernel import json_document
 from tayho.kernel.ids import new_id
@@ -87,9 +87,7 @@ async def _find(
 def _answer(job: NewJob, created: dict[str, Row], found: dict[str, list[Row]]) -> Enqueued:
     for row in found.get(job.idempotency_key, ()):
         if row["recorded_digest"] != row["asked_digest"]:
-            raise IdempotencyConflict(
-                job.idempotency_key, row["job_id"], row["recorded_digest"], row["asked_digest"]
-            )
+            raise IdempotencyConflict(job.idempotency_key, row["job_id"], row["recorded_digest"], row["asked_digest"])
     # Taken out, so that the second mention of one key in one call is answered as the repetition that it is.
     made = created.pop(job.idempotency_key, None)
     if made is not None:

@@ -14,13 +14,12 @@ from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
+from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.outbox import Publisher
+from tayho.coordination.reading import JobReader
 from tayho.coordination.types import (
-    Backlog,
     Enqueued,
     Handler,
-    JobLine,
-    JobRecord,
     NewJob,
     Settlement,
     WorkerSettings,
@@ -31,14 +30,16 @@ from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
 
+__all__ = ["Coordination", "JobReader", "enqueue_jobs"]
+
 log = structlog.get_logger("tayho.coordination")
 
 OUTBOX_CHANNEL = "tayho_outbox"
 LISTEN_AGAIN_SECONDS = 1
 
 
-class Coordination:
-    """Jobs of one (chain, environment): recorded once, delivered until they end, changed by their current attempt only."""
+class Coordination(JobReader):
+    """Jobs of one (chain, environment): recorded once, delivered until they end, changed by their current attempt."""
 
     def __init__(
         self,
@@ -48,17 +49,15 @@ class Coordination:
         environment: str,
         settings: WorkerSettings,
     ) -> None:
-        self._database = database
+        super().__init__(database, chain_id, environment)
         self._queue_of = queue_of
-        self._chain_id = chain_id
-        self._environment = environment
         self._settings = settings
         self._outbox_hint = Hint()
 
     async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
         """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
 
-        Raises IdempotencyConflict, DocumentRefused; without `tx` also CommitUnknown, after which the same call asks again.
+        Raises IdempotencyConflict, DocumentRefused; without `tx` also CommitUnknown: the same call then asks again.
         """
         answers = await self.enqueue_many([job], tx=tx)
         return answers[0]
@@ -79,9 +78,7 @@ class Coordination:
 
     async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
         """Fence an allocation: the jobs returned own a nonce from now on; the others' attempts are stale."""
-        return store.ids_of(
-            await store.HOLD_FOR_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of(attempts).arguments())
-        )
+        return store.ids_of(await store.HOLD_FOR_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of(attempts).arguments()))
 
     async def lock_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
         """Lock the jobs whose attempt is current until `tx` ends; the others' attempts are stale."""
@@ -93,13 +90,11 @@ class Coordination:
 
     async def release_lineage_if_current(self, tx: Connection, attempt: Attempt, reason: Mapping[str, Json]) -> bool:
         """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
-        rows = await store.RELEASE_LINEAGE_IF_CURRENT(
-            tx, *store.FenceColumns.of([attempt]).arguments(), [dict(reason)]
-        )
+        rows = await store.RELEASE_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of([attempt]).arguments(), [dict(reason)])
         return bool(rows)
 
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """End jobs as the chain decided, whoever holds them; returns those that were open. Part of the caller's `tx`."""
+        """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
         rows = await store.SETTLE(
             tx,
             [settlement.job_id for settlement in settlements],
@@ -107,36 +102,6 @@ class Coordination:
             [dict(settlement.detail) for settlement in settlements],
         )
         return store.ids_of(rows)
-
-    async def inspect(self, job_id: UUID) -> JobRecord | None:
-        """One job with its whole history, or None when there is none of that id."""
-        async with self._database.connection() as connection:
-            row = await store.INSPECT(connection, job_id)
-            if row is None:
-                return None
-            return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
-
-    async def list_recent(
-        self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
-    ) -> list[JobLine]:
-        """The newest jobs, at most `lines_max`, of one state or role if given."""
-        async with self._database.connection() as connection:
-            rows = await store.LIST_RECENT(connection, self._chain_id, self._environment, state, role, lines_max)
-        return [store.job_line_of(row) for row in rows]
-
-    async def count_by_state(self) -> dict[str, int]:
-        """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
-        async with self._database.connection() as connection:
-            rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
-        return {row["state"]: row["jobs"] for row in rows}
-
-    async def backlog(self) -> Backlog:
-        """How far the outbox is behind."""
-        async with self._database.connection() as connection:
-            row = await store.BACKLOG(connection, self._chain_id, self._environment)
-        if row is None:
-            return Backlog(0, 0, 0)
-        return Backlog(row["rows"], row["unpublished"], row["oldest_due_seconds"])
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
@@ -152,7 +117,7 @@ class Coordination:
         )
 
     async def listen(self) -> None:
-        """Turn other processes' notifications into hints, until cancelled. A lost LISTEN costs hints: the poll goes on."""
+        """Turn other processes' notifications into hints, until cancelled. A lost LISTEN costs hints only."""
 
         async def once() -> None:
             await self._database.listen([OUTBOX_CHANNEL], lambda _channel, _payload: self._outbox_hint.give())

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from attrs import evolve, frozen
 
-from storage.database import Database
+from storage.database import Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, delivery_id
-from tayho.coordination.store import ADVANCE_GENERATION_IF_UNFINISHED, CLAIM_DUE, MARK_PUBLISHED, Row
+from tayho.coordination.store import ADVANCE_GENERATION_IF_UNFINISHED, CLAIM_DUE, MARK_PUBLISHED
 from tayho.coordination.types import WorkerSettings
 from tayho.kernel.steps import step
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 from uuid import UUID
 
 from attrs import frozen
 
+from storage.connection import Row
 from storage.queries import command, many, one, scalar
+from storage.rows import value_from
 from tayho.coordination.types import AttemptRecord, JobLine, JobRecord
 from tayho.kernel.jobs import Attempt, Job
-
-Row = Mapping[str, Any]
 
 ENQUEUE = many("coordination/jobs.enqueue")
 FIND_BY_KEY = many("coordination/jobs.find_by_key")
@@ -39,6 +39,7 @@ REGISTER_WORKER = command("coordination/workers.register")
 HEARTBEAT = scalar("coordination/workers.heartbeat")
 DRAIN_WORKER = command("coordination/workers.drain")
 STOP_WORKER = command("coordination/workers.stop")
+LIVE_WORKERS = many("coordination/workers.live_workers")
 
 
 @frozen
@@ -68,28 +69,12 @@ def ids_of(rows: Iterable[Row]) -> frozenset[UUID]:
 
 
 def job_of(row: Row) -> Job:
-    return Job(
-        job_id=row["job_id"],
-        chain_id=row["chain_id"],
-        environment=row["environment"],
-        role=row["role"],
-        kind=row["kind"],
-        idempotency_key=row["idempotency_key"],
-        request=row["request"],
-        generation=row["generation"],
-        has_live_lineage=row["has_live_lineage"],
-        created_at=row["created_at"],
-    )
+    return value_from(Job, row)
 
 
 def job_record_of(row: Row, attempts: Iterable[Row]) -> JobRecord:
-    fields = JobRecord.__attrs_attrs__
-    history = tuple(
-        AttemptRecord(**{field.name: attempt[field.name] for field in AttemptRecord.__attrs_attrs__})
-        for attempt in attempts
-    )
-    return JobRecord(**{field.name: row[field.name] for field in fields if field.name != "attempts"}, attempts=history)
+    return value_from(JobRecord, row, attempts=tuple(value_from(AttemptRecord, attempt) for attempt in attempts))
 
 
 def job_line_of(row: Row) -> JobLine:
-    return JobLine(**{field.name: row[field.name] for field in JobLine.__attrs_attrs__})
+    return value_from(JobLine, row)

@@ -124,6 +124,19 @@ class JobLine:
 
 
 @frozen
+class LiveWorker:
+    """A process that beats."""
+
+    worker_id: UUID
+    instance_id: str
+    roles: tuple[str, ...]
+    process_id: int
+    draining: bool
+    heartbeat_age_seconds: float
+    running: int
+
+
+@frozen
 class Backlog:
     """How far the outbox is behind."""
 

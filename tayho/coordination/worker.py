@@ -188,7 +188,7 @@ class Worker:
                     bound.info("attempt_stale")
                     end = Ended()
                 finally:
-                    await finish(self._end, held, end, seconds=END_SECONDS)  # noqa: ASYNC102 - shielded
+                    await finish(self._end, held, end, seconds=END_SECONDS)
         except StaleAttempt:
             bound.info("attempt_stale")
         except (StorageError, CleanupExpired, CoalescerClosed) as error:

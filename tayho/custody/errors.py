@@ -28,13 +28,6 @@ class KeysRefused(CustodyError):
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
-class NativeBackendMissing(CustodyError):
-    """The native secp256k1 library is not what eth-keys would sign with; the Python one signs a few times a second."""
-
-    def __init__(self) -> None:
-        super().__init__("eth-keys has no working coincurve backend: install coincurve for this platform")
-
-
 class UnknownSigner(CustodyError):
     """This process holds no key of that address."""
 

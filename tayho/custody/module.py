@@ -30,7 +30,7 @@ __all__ = ["Custody", "SigningPolicy", "harden_process", "open_custody", "parse_
 class Custody:
     """Signs what was reserved, seals what was signed, and opens it again. It keeps no rows and reaches no chain.
 
-    Signing and sealing are about two milliseconds of CPU each time, on the event loop: every method yields before each
+    Signing and sealing take about a millisecond of CPU each time, on the event loop: every method yields before each
     item, so that a batch delays others by one item and no more, and a cancelled batch stops between two.
     """
 
@@ -92,10 +92,7 @@ class Custody:
 
 @contextmanager
 def open_custody(signer_keys: SignerKeys, journal_keys: JournalKeys, policy: SigningPolicy) -> Generator[Custody]:
-    """Custody over these keys, which are wiped when the block ends. Open it first and close it last.
-
-    Raises NativeBackendMissing.
-    """
+    """Custody over these keys, which are wiped when the block ends. Open it first and close it last."""
     try:
         yield Custody(LocalSigner(signer_keys, policy), JournalSeal(journal_keys))
     finally:

@@ -1,7 +1,7 @@
 """The rules every signature must pass. Pure: a request, a policy and a reservation in, the broken rules out.
 
-eth-account signs what this refuses: chain id 0 (replayable), an empty `to` (a contract creation carrying the value), a
-value of 2**256. Types are checked first and exactly, because `True` is an int to Python and 1 to a chain.
+Libraries sign what this refuses: chain id 0 (which no chain's check stops), an empty `to` (a contract creation carrying
+the value), a value of 2**256. Types are checked exactly, because `True` is an int to Python and 1 to a chain.
 """
 
 from __future__ import annotations

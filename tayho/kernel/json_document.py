@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias, cast
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 DOCUMENT_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 64
@@ -50,13 +51,15 @@ def check(value: object) -> bytes:
     """Check that the value can be held as jsonb without loss, and return its UTF-8 encoding.
 
     PostgreSQL refuses NUL and lone surrogates inside jsonb and expands 1e400 to four hundred digits; a float may not
-    survive the way there and back. All of these are refused at the door (DLV-10), where the caller still has the request.
+    survive the way there and back. All of these are refused at the door (DLV-10), where the caller has the request.
     Raises DocumentRefused.
     """
     _walk(value, "$", 0)
     encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     if len(encoded) > DOCUMENT_BYTES_MAX:
-        raise DocumentRefused(f"{len(encoded)} bytes; at most {DOCUMENT_BYTES_MAX} are accepted: store it and pass a reference")
+        raise DocumentRefused(
+            f"{len(encoded)} bytes; at most {DOCUMENT_BYTES_MAX} are accepted: store it, pass a reference"
+        )
     return encoded
 
 
@@ -64,16 +67,6 @@ def _walk(value: object, path: str, depth: int) -> None:
     if depth > DEPTH_MAX:
         raise DocumentRefused(f"nested deeper than {DEPTH_MAX} at {path}")
     match value:
-        case None | bool():
-            return
-        case int():
-            if abs(value) > INTEGER_MAX:
-                raise DocumentRefused(f"the integer at {path} is beyond 256 bits")
-        case float():
-            if value != value or value in (float("inf"), float("-inf")):
-                raise DocumentRefused(f"the number at {path} is not finite")
-        case str():
-            _check_text(value, path)
         case Mapping():
             for key, item in cast("Mapping[object, object]", value).items():
                 if not isinstance(key, str):
@@ -83,6 +76,22 @@ def _walk(value: object, path: str, depth: int) -> None:
         case list() | tuple():
             for index, item in enumerate(cast("Sequence[object]", value)):
                 _walk(item, f"{path}[{index}]", depth + 1)
+        case _:
+            _check_scalar(value, path)
+
+
+def _check_scalar(value: object, path: str) -> None:
+    match value:
+        case None | bool():
+            return
+        case int():
+            if abs(value) > INTEGER_MAX:
+                raise DocumentRefused(f"the integer at {path} is beyond 256 bits")
+        case float():
+            if not math.isfinite(value):
+                raise DocumentRefused(f"the number at {path} is not finite")
+        case str():
+            _check_text(value, path)
         case _:
             raise DocumentRefused(f"the {type(value).__name__} at {path} has no JSON form")
 

@@ -29,23 +29,22 @@ class TransitionTable:
 
     name: str
     arrows: frozenset[Arrow]
+    # Rows in these are immutable but for a named operation.
+    terminal: frozenset[str]
 
     @property
     def states(self) -> frozenset[str]:
         return frozenset(arrow.target for arrow in self.arrows)
 
-    @property
-    def terminal(self) -> frozenset[str]:
-        """States left only by a named operation, or never."""
-        return self.states - {arrow.source for arrow in self.arrows if arrow.operation is None}
-
     def allows(self, source: str, target: str, operation: str | None = None) -> bool:
         return Arrow(source, target, operation) in self.arrows or Arrow(source, target) in self.arrows
 
 
-def _table(name: str, lines: Mapping[str, Iterable[str]], named: Iterable[Arrow] = ()) -> TransitionTable:
+def _table(
+    name: str, lines: Mapping[str, Iterable[str]], *, terminal: Iterable[str] = (), named: Iterable[Arrow] = ()
+) -> TransitionTable:
     plain = {Arrow(source, target) for source, targets in lines.items() for target in targets}
-    return TransitionTable(name, frozenset(plain | set(named)))
+    return TransitionTable(name, frozenset(plain | set(named)), frozenset(terminal))
 
 
 JOB = _table(
@@ -58,11 +57,13 @@ JOB = _table(
         "retry": ("processing", "completed", "dead"),
         "confirming": ("completed", "retry", "dead"),
     },
+    terminal=("completed", "not_actionable", "quarantined", "dead"),
     named=(Arrow("dead", "queued", "replay"), Arrow("completed", "retry", "revive"), Arrow("dead", "retry", "revive")),
 )
 ATTEMPT = _table(
     "coordination.attempts",
     {NEW: ("running",), "running": ("completed", "not_actionable", "confirming", "failed", "returned", "lost")},
+    terminal=("completed", "not_actionable", "confirming", "failed", "returned", "lost"),
 )
 LANE = _table(
     "transactions.lanes",
@@ -73,6 +74,7 @@ LANE = _table(
         "blocked": ("open", "draining"),
         "underfunded": ("open", "draining"),
     },
+    terminal=("retired",),
 )
 LINEAGE = _table(
     "transactions.lineages",
@@ -82,6 +84,7 @@ LINEAGE = _table(
         "signed": ("broadcast", "mined", "reverted", "superseded"),
         "broadcast": ("mined", "reverted", "superseded"),
     },
+    terminal=("mined", "reverted", "superseded", "abandoned"),
     named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
 )
 MEMBER = _table(
@@ -92,6 +95,7 @@ MEMBER = _table(
         "broadcast": ("replaced", "mined", "reverted"),
         "replaced": ("mined", "reverted"),
     },
+    terminal=("mined", "reverted"),
     named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
 )
 

@@ -4,15 +4,16 @@ import os
 import pwd
 import shutil
 import signal
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Final
 from uuid import uuid4
 
 import trio
+from attrs import field, frozen
 
 from tayho.local.process import (
     Account,
@@ -20,7 +21,7 @@ from tayho.local.process import (
     Running,
     Service,
     ToolMissing,
-    environment,
+    child_options,
     free_port,
     running,
 )
@@ -29,7 +30,6 @@ USER: Final = "postgres"
 # PostgreSQL refuses to run as root. The first of these that the system has serves instead.
 _ACCOUNTS: Final = ("postgres", "nobody")
 _NOT_NEEDED: Final = ("include", "doc", "pgxs", "pkgconfig", "*.a")
-_INITDB_SECONDS: Final = 60.0
 
 # Nothing outlives the folder, so nothing needs to reach the disk. synchronous_commit stays on: commits must
 # conflict and wait as they do in production.
@@ -42,6 +42,8 @@ SETTINGS: Final = {
     "max_wal_senders": "0",
     "max_connections": "200",
     "shared_buffers": "64MB",
+    "max_wal_size": "128MB",
+    "min_wal_size": "32MB",
     "log_timezone": "UTC",
 }
 
@@ -57,8 +59,11 @@ async def postgres(folder: Path, *, binaries: Path | None = None) -> AsyncGenera
         ToolMissing: there are no binaries.
         LocalProcessFailed: it could not be set up or did not come up.
     """
-    service = await trio.to_thread.run_sync(prepare, folder, binaries or embedded_binaries())
-    async with running(service) as process:
+    cluster = lay_out(folder, binaries or embedded_binaries())
+    done = await trio.run_process(
+        cluster.initdb, check=False, capture_stdout=True, capture_stderr=True, **child_options(folder, cluster.account)
+    )
+    async with running(initialised(cluster, done)) as process:
         yield process
 
 
@@ -70,63 +75,77 @@ def embedded_binaries() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
-def prepare(folder: Path, binaries: Path) -> Service:
-    """Create a database cluster below `folder` and say how to run it. Blocks for about a second."""
-    account = _unprivileged_account() if os.geteuid() == 0 else None
-    if account is not None:
-        binaries = _reachable_binaries(folder, binaries, account)
-    data = folder / "postgres"
-    data.mkdir(mode=0o700)
-    phrase = uuid4().hex
-    phrase_file = folder / "postgres.phrase"
-    phrase_file.touch(mode=0o600)
-    phrase_file.write_text(phrase)
-    if account is not None:
-        for path in (data, phrase_file):
-            os.chown(path, account.user_id, account.group_id)
-    _initialise(folder, data, binaries, phrase_file, account)
-    phrase_file.unlink()
-    port = free_port()
-    settings = {**SETTINGS, "port": str(port)}
-    options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
-    return Service(
-        name="PostgreSQL",
-        command=(str(binaries / "postgres"), "-D", str(data), *options),
-        url=f"postgresql://{USER}:{phrase}@127.0.0.1:{port}/postgres",
-        ready=lambda: _ready(data),
-        log=folder / "postgres.log",
-        folder=folder,
-        # Immediate shutdown: there is nothing to save, but its shared memory is given back.
-        stop_signal=signal.SIGQUIT,
-        account=account,
-    )
+@frozen
+class Cluster:
+    """A database cluster that is laid out and waits for its `initdb` command."""
 
+    folder: Path
+    binaries: Path
+    account: Account | None
+    phrase: str = field(repr=False)
 
-def _initialise(folder: Path, data: Path, binaries: Path, phrase_file: Path, account: Account | None) -> None:
-    done = subprocess.run(  # noqa: S603 - a program and arguments of our own
-        [
-            str(binaries / "initdb"),
-            *("--pgdata", str(data)),
+    @property
+    def data(self) -> Path:
+        return self.folder / "postgres"
+
+    @property
+    def phrase_file(self) -> Path:
+        return self.folder / "postgres.phrase"
+
+    @property
+    def initdb(self) -> tuple[str, ...]:
+        return (
+            str(self.binaries / "initdb"),
+            *("--pgdata", str(self.data)),
             *("--username", USER),
-            *("--pwfile", str(phrase_file)),
+            *("--pwfile", str(self.phrase_file)),
             *("--auth", "scram-sha-256"),
             *("--encoding", "UTF8"),
             *("--locale", "C"),
             *("--no-sync", "--no-instructions"),
-        ],
-        check=False,
-        cwd=folder,
-        env=environment(folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_INITDB_SECONDS,
-        user=account.user_id if account else None,
-        group=account.group_id if account else None,
-        extra_groups=[] if account else None,
-    )
+        )
+
+
+def lay_out(folder: Path, binaries: Path) -> Cluster:
+    """Make the data folder, and the password file that `initdb` reads, for the account that may run PostgreSQL."""
+    account = _unprivileged_account() if os.geteuid() == 0 else None
+    if account is not None:
+        binaries = _reachable_binaries(folder, binaries, account)
+    cluster = Cluster(folder, binaries, account, phrase=uuid4().hex)
+    cluster.data.mkdir(mode=0o700)
+    cluster.phrase_file.touch(mode=0o600)
+    cluster.phrase_file.write_text(cluster.phrase)
+    if account is not None:
+        for path in (cluster.data, cluster.phrase_file):
+            os.chown(path, account.user_id, account.group_id)
+    return cluster
+
+
+def initialised(cluster: Cluster, done: "CompletedProcess[bytes]") -> Service:
+    """How to run the cluster, once its `initdb` command is done.
+
+    Raises:
+        LocalProcessFailed: it did not succeed.
+    """
+    cluster.phrase_file.unlink()
     if done.returncode != 0:
-        raise LocalProcessFailed(f"initdb ended with code {done.returncode}: {done.stderr.strip()}")
+        report = done.stderr.decode(errors="replace").strip()
+        raise LocalProcessFailed(f"initdb ended with code {done.returncode}: {report}")
+    port = free_port()
+    settings = {**SETTINGS, "port": str(port)}
+    options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
+    data = cluster.data
+    return Service(
+        name="PostgreSQL",
+        command=(str(cluster.binaries / "postgres"), "-D", str(data), *options),
+        url=f"postgresql://{USER}:{cluster.phrase}@127.0.0.1:{port}/postgres",
+        ready=lambda: _ready(data),
+        log=cluster.folder / "postgres.log",
+        folder=cluster.folder,
+        # Immediate shutdown: there is nothing to save, but its shared memory is given back.
+        stop_signal=signal.SIGQUIT,
+        account=cluster.account,
+    )
 
 
 def _ready(data: Path) -> bool:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import trio
 from attrs import field, frozen
@@ -82,7 +82,6 @@ async def running(service: Service) -> AsyncGenerator[Running]:
             raise failed(service, "did not become ready")
         yield Running(service, process)
     finally:
-        # `finish` is shielded and bounded, which the rule cannot see.
         await finish(_stop, service, process, seconds=2 * STOP_SECONDS)
 
 
@@ -92,25 +91,37 @@ def start(service: Service) -> "subprocess.Popen[bytes]":
     Not `trio.run_process`: that forks in a worker thread, and the parent-death signal fires when that thread ends.
     Its own session, because Ctrl-C in a terminal goes to the whole foreground group: we stop first, then it.
     """
-    account = service.account
     with service.log.open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - a program and arguments of our own
             _dying_with_parent(service),
-            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=service.folder,
-            env=environment(service.folder),
             start_new_session=True,
-            user=account.user_id if account else None,
-            group=account.group_id if account else None,
-            extra_groups=[] if account else None,
+            **child_options(service.folder, service.account),
         )
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """The environment of a child: ours holds secrets and locale settings that are not for it."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LC_ALL": "C", "TZ": "UTC"}
+class ChildOptions(TypedDict):
+    """What every child process is started with, by subprocess or by Trio."""
+
+    stdin: int
+    cwd: Path
+    env: dict[str, str]
+    user: int | None
+    group: int | None
+    extra_groups: list[int] | None
+
+
+def child_options(folder: Path, account: Account | None) -> ChildOptions:
+    """A child sees nothing of our environment, which holds secrets, and of our rights only its account's."""
+    return ChildOptions(
+        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LC_ALL": "C", "TZ": "UTC"},
+        user=None if account is None else account.user_id,
+        group=None if account is None else account.group_id,
+        extra_groups=None if account is None else [],
+    )
 
 
 def free_port() -> int:

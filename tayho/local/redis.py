@@ -1,9 +1,10 @@
 """A throw-away Redis from the system's redis-server: nothing on disk, nothing evicted."""
 
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 from tayho.local.process import Running, Service, ToolMissing, free_port, listening, running
@@ -21,8 +22,8 @@ async def redis(folder: Path) -> AsyncGenerator[Running]:
         yield process
 
 
-def prepare(folder: Path) -> Service:
-    """Write the configuration below `folder` and say how to run it."""
+def prepare(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Service:
+    """Write the configuration below `folder` and say how to run it. `overrides` are redis.conf settings."""
     server = shutil.which("redis-server")
     if server is None:
         raise ToolMissing("redis-server is missing: run `apt-get install redis-server`.")
@@ -36,6 +37,7 @@ def prepare(folder: Path) -> Service:
         "appendonly": "no",
         "maxmemory-policy": "noeviction",
         "dir": str(folder),
+        **overrides,
     }
     # A file rather than arguments, which every user of the machine can read.
     file = folder / f"redis-{port}.conf"

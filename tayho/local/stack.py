@@ -63,9 +63,9 @@ async def local_stack(
 
 
 @contextmanager
-def throw_away_folder() -> Generator[Path]:
-    """A new folder, gone afterwards with all that is in it."""
-    with tempfile.TemporaryDirectory(prefix="tayho-", ignore_cleanup_errors=True) as name:
+def throw_away_folder(parent: Path | None = None) -> Generator[Path]:
+    """A new folder, gone afterwards with all that is in it; without `parent`, among the system's temporary files."""
+    with tempfile.TemporaryDirectory(prefix="tayho-", dir=parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         # Under root PostgreSQL runs as another account, which must pass through; what lies inside is closed to it.
         folder.chmod(0o711)

@@ -32,7 +32,7 @@ class MarketAboveCeiling(TransactionError):
 
     def __init__(self, base_fee_wei: int, fee_wei_max: int) -> None:
         super().__init__(
-            f"the base fee is {base_fee_wei} wei and TX_MAX_FEE_PER_GAS_WEI is {fee_wei_max}: wait, or raise the ceiling"
+            f"the base fee is {base_fee_wei} wei and TX_MAX_FEE_PER_GAS_WEI {fee_wei_max}: wait, or raise the ceiling"
         )
 
 

@@ -122,7 +122,7 @@ class Executor:
         return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
 
     async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
-        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing has left the process yet."""
+        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
         simulated = await self._simulate(lineage.signer, lineage.call)
         if isinstance(simulated, WouldRevert):
             return simulated

@@ -19,7 +19,7 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Answer
 from tayho.transactions.lineage import Lineage, SignedMember, filler_call_hash
 from tayho.transactions.round_robin import choose_lanes
-from tayho.transactions.types import TransactionSettings
+from tayho.transactions.types import LaneStatus, TransactionSettings
 
 
 class NoLaneOpen(Exception):
@@ -106,7 +106,7 @@ class Journal:
                 results.append(evolve(lineage, nonce=nonces[lineage.lineage_id]))
         return results
 
-    async def _lock_lanes(self, tx: Connection, allocations: Sequence[Allocation]):
+    async def _lock_lanes(self, tx: Connection, allocations: Sequence[Allocation]) -> tuple[list[LaneStatus], int]:
         settings = self._settings
         await self._coordination.lock_if_current(tx, [one.attempt for one in allocations])
         cursor = await store.LOCK_POOL(tx, settings.chain_id, settings.environment, settings.role)
@@ -132,7 +132,7 @@ class Journal:
         )
         return {row["lineage_id"]: row["nonce"] for row in rows}
 
-    async def persist_many(self, persistences: Sequence[Persistence]) -> Sequence[None | Exception]:
+    async def persist_many(self, persistences: Sequence[Persistence]) -> Sequence[Exception | None]:
         """Write the signed bytes of each current attempt; StaleAttempt in the place of the others (I4, I6)."""
         attempts = [one.attempt for one in persistences if one.attempt is not None]
         async with self._database.transaction() as tx:
@@ -141,7 +141,7 @@ class Journal:
                 tx, [one.member for one in persistences if one.attempt is None or one.attempt.job_id in current]
             )
         step("journal.after_persist")
-        results: list[None | Exception] = []
+        results: list[Exception | None] = []
         for one in persistences:
             if one.member.lineage.lineage_id in written:
                 results.append(None)
@@ -166,8 +166,8 @@ class Journal:
         )
         return frozenset(row["lineage_id"] for row in rows)
 
-    async def mark_many(self, marks: Sequence[Mark]) -> Sequence[None | Exception]:
-        """Record what the node answered; where it took the bytes, the attempt ends as `confirming` in the same transaction."""
+    async def mark_many(self, marks: Sequence[Mark]) -> Sequence[Exception | None]:
+        """Record what the node answered; where it took the bytes, the attempt ends as `confirming` with it."""
         async with self._database.transaction() as tx:
             out = [one for one in marks if one.answer.is_out]
             confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in out])

@@ -29,9 +29,7 @@ async def register_lanes(
     async with database.transaction() as tx:
         await store.REGISTER_POOL(tx, settings.chain_id, settings.environment, settings.role)
         for signer, count in sorted(zip(signers, counts, strict=True)):
-            await store.REGISTER_LANE(
-                tx, settings.chain_id, signer.value, settings.environment, settings.role, count
-            )
+            await store.REGISTER_LANE(tx, settings.chain_id, signer.value, settings.environment, settings.role, count)
             row = await store.FIND_LANE(tx, settings.chain_id, signer.value)
             if row is None or (row["environment"], row["role"]) != (settings.environment, settings.role):
                 found = row or {"environment": "?", "role": "?"}

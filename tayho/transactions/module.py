@@ -50,12 +50,8 @@ class Transactions:
         self._settings = settings
         self._signers = tuple(signers)
         broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(
-            database, coordination, custody, reads, broadcaster, settings, self._signers
-        )
-        self._reconciler = Reconciler(
-            database, coordination, custody, reads, broadcaster, self._executor, settings
-        )
+        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
+        self._reconciler = Reconciler(database, coordination, custody, reads, broadcaster, self._executor, settings)
 
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
@@ -98,4 +94,3 @@ async def lineages_of_job(database: Database, job_id: UUID) -> list[LineageRecor
         rows = await store.LINEAGES_OF_JOB(connection, job_id)
         members = await store.MEMBERS_OF_LINEAGES(connection, [row["lineage_id"] for row in rows])
     return [store.lineage_record_of(row, members) for row in rows]
-

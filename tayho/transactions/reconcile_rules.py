@@ -88,9 +88,7 @@ def decide(lineage: OpenLineage, view: ChainView, confirmations: int) -> Decisio
     return Wait()
 
 
-def inclusion_changes(
-    lineages: Sequence[OpenLineage], decisions: Sequence[Decision]
-) -> list[tuple[UUID, int | None]]:
+def inclusion_changes(lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> list[tuple[UUID, int | None]]:
     """Where the noted inclusion differs from what was seen now; None where a receipt has vanished again."""
     changes: list[tuple[UUID, int | None]] = []
     for lineage, decision in zip(lineages, decisions, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from uuid import UUID
 
 import structlog
 
@@ -115,9 +116,7 @@ class Reconciler:
         asked += [methods.transaction_count(signer.value, "latest") for signer in signers]
         asked += [methods.transaction_count(signer.value, "pending") for signer in signers]
         answers = [_value(answer) for answer in await self._reads.ask_many(asked)]
-        receipts = {
-            answer.transaction_hash: answer for answer in answers[: len(hashes)] if isinstance(answer, Receipt)
-        }
+        receipts = {answer.transaction_hash: answer for answer in answers[: len(hashes)] if isinstance(answer, Receipt)}
         latest = answers[len(hashes) : len(hashes) + len(signers)]
         pending = answers[len(hashes) + len(signers) :]
         heights = sorted({receipt.block_number for receipt in receipts.values()})
@@ -145,11 +144,7 @@ class Reconciler:
         async with self._database.transaction() as tx:
             settled = await self._coordination.settle(
                 tx,
-                [
-                    _settlement(lineage.job_id, final.receipt)
-                    for lineage, final in finals
-                    if lineage.job_id is not None
-                ],
+                [_settlement(lineage.job_id, final.receipt) for lineage, final in finals if lineage.job_id is not None],
             )
             due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
             rows = await store.FINALISE(
@@ -232,7 +227,7 @@ class Reconciler:
             await self._executor.persistences.submit(Persistence(None, signed))
 
 
-def _settlement(job_id, receipt: Receipt) -> Settlement:
+def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:
     detail = {
         "tx_hash": f"0x{receipt.transaction_hash.hex()}",
         "block_number": receipt.block_number,

@@ -8,12 +8,10 @@ from tayho.kernel.address import Address
 from tayho.transactions.types import LaneStatus
 
 
-def choose_lanes(
-    lanes: Sequence[LaneStatus], cursor: int, depth: int, wanted: int
-) -> tuple[tuple[Address, ...], int]:
+def choose_lanes(lanes: Sequence[LaneStatus], cursor: int, depth: int, wanted: int) -> tuple[tuple[Address, ...], int]:
     """Up to `wanted` lanes, in turn from the cursor, skipping those not open or with `depth` nonces in flight.
 
-    Returns fewer than wanted when the room ends, and the cursor for the next call. The lanes must come in a stable order.
+    Returns fewer than wanted when the room ends, and the cursor for the next call. The lanes come in a stable order.
     """
     room = [max(depth - lane.in_flight, 0) if lane.state == "open" else 0 for lane in lanes]
     chosen: list[Address] = []

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from storage.connection import Row
 from storage.queries import command, many, one, scalar
+from storage.rows import value_from
 from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.lineage import Lineage
 from tayho.transactions.types import LaneStatus, LineageRecord, MemberRecord
-
-Row = Mapping[str, Any]
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
@@ -40,24 +39,12 @@ MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
 
 def lane_of(row: Row) -> LaneStatus:
-    return LaneStatus(
-        Address(row["signer"]), row["state"], row["state_reason"], row["next_nonce"], row["in_flight"]
-    )
+    return value_from(LaneStatus, row, signer=Address(row["signer"]))
 
 
 def lineage_of(row: Row) -> Lineage:
-    return Lineage(
-        lineage_id=row["lineage_id"],
-        purpose=row["purpose"],
-        job_id=row["job_id"],
-        chain_id=row["chain_id"],
-        signer=Address(row["signer"]),
-        nonce=row["nonce"],
-        call=Call(Address(row["to_address"]), row["call_data"], row["value_wei"]),
-        call_hash=row["call_hash"],
-        state=row["state"],
-        active_tx_hash=row["active_tx_hash"],
-    )
+    call = Call(Address(row["to_address"]), row["call_data"], row["value_wei"])
+    return value_from(Lineage, row, signer=Address(row["signer"]), call=call)
 
 
 def sealed_of(row: Row) -> tuple[SealedTransaction, SealBinding]:
@@ -68,22 +55,12 @@ def sealed_of(row: Row) -> tuple[SealedTransaction, SealBinding]:
 
 
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
-    of_lineage = tuple(
-        MemberRecord(**{field.name: member[field.name] for field in MemberRecord.__attrs_attrs__})
-        for member in members
-        if member["lineage_id"] == row["lineage_id"]
-    )
-    return LineageRecord(
-        lineage_id=row["lineage_id"],
-        purpose=row["purpose"],
+    return value_from(
+        LineageRecord,
+        row,
         signer=Address(row["signer"]),
-        nonce=row["nonce"],
         to_address=Address(row["to_address"]),
-        value_wei=row["value_wei"],
-        state=row["state"],
-        state_reason=row["state_reason"],
-        included_block_number=row["included_block_number"],
-        allocated_at=row["allocated_at"],
-        ended_at=row["ended_at"],
-        members=of_lineage,
+        members=tuple(
+            value_from(MemberRecord, member) for member in members if member["lineage_id"] == row["lineage_id"]
+        ),
     )

@@ -82,7 +82,7 @@ def right_requests(draw: st.DrawFn) -> SigningRequest:
 
 
 def rendered(error: BaseException) -> str:
-    """The error as the most talkative renderer shows it: whole chain, every frame's locals, except the test's own frame."""
+    """The error as the most talkative renderer shows it: whole chain, all frames' locals, save the test's own frame."""
     assert error.__traceback__ is not None
     below = error.__traceback__.tb_next
     whole = traceback.TracebackException(type(error), error, below, capture_locals=True)
@@ -93,5 +93,7 @@ def shows(text: str, octets: bytes) -> bool:
     """Whether the text tells the bytes, or a third of them, as hex, as a literal or as a number."""
     third = max(8, len(octets) // 3)
     parts = [octets[start : start + third] for start in range(0, len(octets) - third + 1, third)]
-    spellings = [part.hex() for part in parts] + [repr(part)[2:-1] for part in parts] + [str(int.from_bytes(octets, "big"))]
+    spellings = (
+        [part.hex() for part in parts] + [repr(part)[2:-1] for part in parts] + [str(int.from_bytes(octets, "big"))]
+    )
     return any(spelling in text for spelling in spellings)

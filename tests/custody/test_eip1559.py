@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import rlp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tayho.custody.eip1559 import Undecodable, decode, transaction_hash
@@ -81,12 +81,14 @@ def test_deep_nesting_is_an_answer_too() -> None:
     assert isinstance(decode(Opaque(b"\x02" + nested)), Undecodable)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_never_a_transaction(noise: bytes) -> None:
     """Goal: no input raises. Method: random payloads behind the right type byte."""
     assert isinstance(decode(Opaque(b"\x02" + noise)), Undecodable)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(RAW) - 1), st.integers(1, 255))
 def test_no_changed_byte_goes_unnoticed(position: int, difference: int) -> None:
     """Goal: the signature covers everything. Method: change any one byte; the answer is never the same request."""

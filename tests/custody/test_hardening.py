@@ -11,7 +11,8 @@ from tayho.custody.module import harden_process
 applied = harden_process()
 again = harden_process()
 dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
-print(applied.core_dumps_off, applied.not_dumpable, again == applied, *resource.getrlimit(resource.RLIMIT_CORE), dumpable)
+limits = resource.getrlimit(resource.RLIMIT_CORE)
+print(applied.core_dumps_off, applied.not_dumpable, again == applied, *limits, dumpable)
 """
 FORBIDDEN = """
 import resource

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tayho.custody.eip1559 import transaction_hash
@@ -67,6 +67,7 @@ def test_rows_cannot_exchange_their_ciphertexts() -> None:
             assert f"nonce {row.nonce}" in str(error)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(SEALED.ciphertext) + 11), st.integers(1, 255))
 def test_no_changed_byte_opens(position: int, difference: int) -> None:
     """Goal: the seal covers nonce, ciphertext and tag. Method: change any one byte of them."""
@@ -124,7 +125,7 @@ def test_a_proper_seal_over_a_wrong_row_is_caught(change: dict[str, Any], differ
 
 
 def test_the_opened_bytes_must_have_the_rows_hash() -> None:
-    """Goal: the hash that was recorded is the hash that is broadcast. Method: seal other bytes under it; then, no transaction."""
+    """Goal: the recorded hash is the broadcast one. Method: seal other bytes under it; then, no transaction at all."""
     assert broken(SEAL.seal(OTHER_SIGNED.raw, ROW), ROW).fault is SealFault.HASH_DIFFERS
     noise = Opaque(b"\x02not a transaction")
     row = evolve(ROW, tx_hash=transaction_hash(noise))
@@ -132,7 +133,7 @@ def test_the_opened_bytes_must_have_the_rows_hash() -> None:
 
 
 def test_ten_thousand_seals_share_no_nonce() -> None:
-    """Goal: GCM's one deadly sin, a nonce used twice, does not happen. Method: 10,000 seals of one row, all different."""
+    """Goal: GCM's one deadly sin, a nonce used twice, does not happen. Method: 10,000 seals, all different."""
     short = Opaque(b"\x02")
     sealed = [SEAL.seal(short, ROW) for _ in range(10_000)]
     assert len({one.cipher_nonce for one in sealed}) == 10_000
@@ -140,7 +141,7 @@ def test_ten_thousand_seals_share_no_nonce() -> None:
 
 
 def test_a_restored_database_reseals_under_fresh_nonces() -> None:
-    """Goal: nonces come from no counter that a restore could wind back. Method: equal inputs, another process's seal."""
+    """Goal: nonces come from no counter that a restore could wind back. Method: equal inputs, another ring."""
     again = JournalSeal(journal_keys()).seal(SIGNED.raw, ROW)
     assert again.cipher_nonce != SEALED.cipher_nonce
     assert again.ciphertext != SEALED.ciphertext
@@ -156,8 +157,11 @@ BINDINGS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.tuples(st.text("ab", max_size=3), BINDINGS), st.tuples(st.text("ab", max_size=3), BINDINGS))
-def test_no_two_rows_spell_the_same_associated_data(one: tuple[str, SealBinding], other: tuple[str, SealBinding]) -> None:
+def test_no_two_rows_spell_the_same_associated_data(
+    one: tuple[str, SealBinding], other: tuple[str, SealBinding]
+) -> None:
     """Goal: borders between fields cannot move. Method: different rows, also of impossible lengths, never coincide."""
     assume(one != other)
     assert _associated_data(*one) != _associated_data(*other)
@@ -167,7 +171,7 @@ def test_no_two_rows_spell_the_same_associated_data(one: tuple[str, SealBinding]
 
 
 def test_no_error_shows_what_was_sealed_or_the_key() -> None:
-    """Goal: plaintext and key stay out of errors (TX-2). Method: every fault, rendered with the locals of all frames."""
+    """Goal: plaintext and key stay out of errors (TX-2). Method: every fault, rendered with all locals."""
     row = evolve(ROW, nonce=8)
     errors = [
         broken(SEALED, row),

@@ -46,7 +46,7 @@ def test_no_rendering_shows_the_bytes(show: Callable[[object], str]) -> None:
     ],
 )
 def test_the_bytes_leave_by_no_side_door(attempt: Callable[[KeyMaterial], object]) -> None:
-    """Goal: the only way to the bytes is `revealed`. Method: every protocol that would hand them out raises TypeError."""
+    """Goal: the only way to the bytes is `revealed`. Method: every protocol that hands bytes out raises."""
     with pytest.raises(TypeError):
         attempt(material())
 

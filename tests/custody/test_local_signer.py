@@ -1,21 +1,22 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from attrs import evolve
-from eth_account import Account
-from eth_account.typed_transactions import TypedTransaction
-from eth_keys.backends import CoinCurveECCBackend, NativeECCBackend
 from eth_utils.crypto import keccak
 from hexbytes import HexBytes
-from hypothesis import given
+from hypothesis import given, settings
 
-from tayho.custody.eip1559 import decode
-from tayho.custody.errors import NativeBackendMissing, SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
+from tayho.custody import local_signer
+from tayho.custody.eip1559 import decode, signed_bytes, signing_digest
+from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_rings import SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.types import Rule, SigningRequest
+from tayho.kernel.opaque import Opaque
 from tests.custody.examples import (
     KEY_HEX,
     OTHER_KEY_HEX,
@@ -29,22 +30,49 @@ from tests.custody.examples import (
     shows,
     signer_keys,
 )
+from tests.custody.oracle import Account, TypedTransaction
 
 LOCAL = LocalSigner(signer_keys(), POLICY)
-KEYS = {SIGNER: KEY_HEX, OTHER_SIGNER: OTHER_KEY_HEX}
+KEYS_HEX = {SIGNER: KEY_HEX, OTHER_SIGNER: OTHER_KEY_HEX}
 RESERVED = reservation_of(REQUEST)
 
 
-@given(right_requests())
-def test_signed_bytes_say_exactly_what_was_asked(request: SigningRequest) -> None:
-    """Goal: any right request is signed, and its bytes say it.
+def as_eth_account_asks(request: SigningRequest) -> dict[str, Any]:
+    return {
+        "type": 2,
+        "chainId": request.chain_id,
+        "nonce": request.nonce,
+        "to": request.to.value,
+        "value": request.value_wei,
+        "data": request.data,
+        "gas": request.gas_limit,
+        "maxFeePerGas": request.max_fee_per_gas_wei,
+        "maxPriorityFeePerGas": request.max_priority_fee_per_gas_wei,
+        "accessList": [
+            {"address": address.value, "storageKeys": [f"0x{key.hex()}" for key in keys]}
+            for address, keys in request.access_list
+        ],
+    }
 
-    Method: random requests; the bytes are read by our decoder and by eth-account's, which share no code.
-    """
+
+@settings(deadline=None)
+@given(right_requests())
+def test_signed_bytes_are_those_of_another_implementation(request: SigningRequest) -> None:
+    """Goal: any right request is signed byte for byte as others do. Method: random requests against eth-account."""
     signed = LOCAL.sign(request, reservation_of(request))
     raw = signed.raw.reveal()
+    theirs = Account.sign_transaction(as_eth_account_asks(request), f"0x{KEYS_HEX[request.signer]}")
+    assert raw == bytes(theirs.raw_transaction)
+    assert signed.tx_hash == bytes(theirs.hash) == keccak(raw)
+
+
+@settings(deadline=None)
+@given(right_requests())
+def test_signed_bytes_say_exactly_what_was_asked(request: SigningRequest) -> None:
+    """Goal: what is broadcast is what was asked. Method: read the bytes with our decoder and with eth-account's."""
+    signed = LOCAL.sign(request, reservation_of(request))
     assert decode(signed.raw) == request
-    assert signed.tx_hash == keccak(raw)
+    raw = signed.raw.reveal()
     assert Account.recover_transaction(raw) == request.signer.checksummed
     theirs = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
     assert (theirs["chainId"], theirs["nonce"], theirs["gas"]) == (request.chain_id, request.nonce, request.gas_limit)
@@ -75,8 +103,8 @@ def test_the_same_request_gives_the_same_bytes_in_every_replica() -> None:
 def test_nothing_refused_reaches_the_library(
     change: dict[str, Any], rule: Rule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Goal: validation stands before the signature, and is no advice. Method: a library that fails the test when called."""
-    monkeypatch.setattr(Account, "sign_transaction", lambda *_: pytest.fail("signed"))
+    """Goal: validation stands before the signature, and is no advice. Method: a library that must not be called."""
+    monkeypatch.setattr(local_signer, "PrivateKey", lambda _: pytest.fail("signed"))
     with pytest.raises(SigningRefused) as caught:
         LOCAL.sign(evolve(REQUEST, **change), RESERVED)
     assert rule in {refusal.rule for refusal in caught.value.refusals}
@@ -99,38 +127,45 @@ def test_a_key_under_another_address_is_caught_by_its_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "named"),
+    ("change", "named"),
     [
-        ("nonce", 8, "nonce"),
-        ("to", OTHER_SIGNER.value, "to"),
-        ("value", 2**200, "value_wei"),
-        ("data", b"", "data"),
-        ("gas", 21_001, "gas_limit"),
-        ("maxFeePerGas", 2**40, "max_fee_per_gas_wei"),
-        ("chainId", 1, "chain_id"),
-        ("accessList", [], "access_list"),
-        ("to", b"", "form (no destination)"),
+        ({"nonce": 8}, "nonce"),
+        ({"to": OTHER_SIGNER}, "to"),
+        ({"value_wei": 2**200}, "value_wei"),
+        ({"data": b""}, "data"),
+        ({"gas_limit": 21_001}, "gas_limit"),
+        ({"max_fee_per_gas_wei": 2**40}, "max_fee_per_gas_wei"),
+        ({"max_priority_fee_per_gas_wei": 0}, "max_priority_fee_per_gas_wei"),
+        ({"chain_id": 1}, "chain_id"),
+        ({"access_list": ()}, "access_list"),
     ],
 )
 def test_bytes_that_say_anything_else_are_thrown_away(
-    field: str, value: object, named: str, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Goal: a library that changes a field cannot get it past us. Method: change it on the way in; see the bytes refused."""
-    honest = Account.sign_transaction
-    monkeypatch.setattr(Account, "sign_transaction", lambda asked, key: honest({**asked, field: value}, key))
+    """Goal: an encoder that changes a field cannot get it past us. Method: one that does, and signs what it says."""
+    monkeypatch.setattr(local_signer, "signing_digest", lambda asked: signing_digest(evolve(asked, **change)))
+    monkeypatch.setattr(local_signer, "signed_bytes", lambda asked, by: signed_bytes(evolve(asked, **change), by))
     with pytest.raises(SignatureMismatch) as caught:
         LOCAL.sign(REQUEST, RESERVED)
     assert caught.value.differs == (named,)
 
 
+def test_bytes_without_a_destination_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no contract creation is ever signed, even by a broken encoder. Method: bytes cut off at the destination."""
+    monkeypatch.setattr(local_signer, "signed_bytes", lambda *_: Opaque(b"\x02\xc0"))
+    with pytest.raises(SignatureMismatch, match="form"):
+        LOCAL.sign(REQUEST, RESERVED)
+
+
 def test_a_failing_library_takes_no_key_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: no key in an error, whatever fails. Method: fail deep inside, render the whole chain with locals."""
 
-    def fail(asked: object, key: Any) -> None:
-        octets = bytes(key.to_bytes())
-        raise RuntimeError(f"cannot sign with {octets.hex()}")
+    def fail(octets: bytes) -> None:
+        held = bytes(octets)
+        raise RuntimeError(f"cannot sign with {held.hex()}")
 
-    monkeypatch.setattr(Account, "sign_transaction", fail)
+    monkeypatch.setattr(local_signer, "PrivateKey", fail)
     with pytest.raises(SigningFailed) as caught:
         LOCAL.sign(REQUEST, RESERVED)
     assert caught.value.library_error == "RuntimeError"
@@ -138,43 +173,41 @@ def test_a_failing_library_takes_no_key_with_it(monkeypatch: pytest.MonkeyPatch)
     assert not shows(rendered(caught.value), bytes.fromhex(KEY_HEX))
 
 
-def test_refusals_and_mismatches_show_neither_key_nor_signed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: no plaintext in any error (TX-2). Method: render a mismatch with locals and look for the bytes it threw away."""
-    raws: list[bytes] = []
-    honest = Account.sign_transaction
+def test_a_mismatch_shows_neither_key_nor_signed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: no plaintext in any error (TX-2). Method: render a mismatch with locals; look for the bytes thrown away."""
+    made: list[bytes] = []
 
-    def change(asked: dict[str, Any], key: Any) -> Any:
-        signed = honest({**asked, "nonce": 9}, key)
-        raws.append(bytes(signed.raw_transaction))
-        return signed
+    def change(asked: SigningRequest, signature: bytes) -> Opaque:
+        raw = signed_bytes(evolve(asked, nonce=9), signature)
+        made.append(raw.reveal())
+        return raw
 
-    monkeypatch.setattr(Account, "sign_transaction", change)
+    monkeypatch.setattr(local_signer, "signed_bytes", change)
     with pytest.raises(SignatureMismatch) as caught:
         LOCAL.sign(REQUEST, RESERVED)
     text = rendered(caught.value)
     assert not shows(text, bytes.fromhex(KEY_HEX))
-    assert raws[0][-64:-32].hex() not in text
-    assert repr(raws[0][-64:-32])[2:-1] not in text
+    assert not shows(text, made[0])
+    assert not shows(text, made[0][-64:-32])
+    assert not shows(text, made[0][-32:])
 
 
-def test_the_native_library_signs_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: a variable cannot turn signing a hundred times slower. Method: name the Python backend, and break it."""
-    monkeypatch.setenv("ECC_BACKEND_CLASS", "eth_keys.backends.NativeECCBackend")
-    for method in ("ecdsa_sign", "private_key_to_public_key"):
-        monkeypatch.setattr(NativeECCBackend, method, lambda *_: pytest.fail("the Python backend was used"))
-    assert LocalSigner(signer_keys(), POLICY).sign(REQUEST, RESERVED) == LOCAL.sign(REQUEST, RESERVED)
+def test_custody_leaves_the_interpreter_as_it_was() -> None:
+    """Goal: importing custody opens no door. Method: a fresh process imports it and reads a deeply nested text.
 
-
-def test_without_the_native_library_there_is_no_signer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goal: the slow path is refused at the start. Method: the backend cannot be built; then, it is not kept to."""
-
-    def missing(_: object) -> None:
-        raise ImportError("coincurve")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(CoinCurveECCBackend, "__init__", missing)
-        with pytest.raises(NativeBackendMissing):
-            LocalSigner(signer_keys(), POLICY)
-    monkeypatch.setattr("tayho.custody.local_signer.PrivateKey.backend", property(lambda _: NativeECCBackend(), lambda *_: None))
-    with pytest.raises(NativeBackendMissing):
-        LocalSigner(signer_keys(), POLICY)
+    eth-account imports py_ecc, which lifts the recursion limit to 100,000; after that one such JSON answer of a node
+    ends the process with SIGSEGV.
+    """
+    program = """
+import sys
+limit = sys.getrecursionlimit()
+from tayho.custody.module import parse_signer_keys
+assert sys.getrecursionlimit() == limit
+assert not {"py_ecc", "eth_account", "eth_keyfile"} & set(sys.modules)
+try:
+    parse_signer_keys("[" * 100_000)
+except Exception as error:
+    print(type(error).__name__)
+"""
+    child = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (child.returncode, child.stdout) == (0, "KeysRefused\n"), child.stderr

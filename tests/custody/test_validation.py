@@ -5,14 +5,23 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tayho.custody.types import Reservation, Rule, SigningPolicy, SigningRequest
 from tayho.custody.validation import refusals
 from tayho.kernel.address import Address
 from tayho.kernel.call_hash import call_hash
-from tests.custody.examples import CHAIN_ID, CONTRACT, OTHER_SIGNER, POLICY, REQUEST, SIGNER, reservation_of, right_requests
+from tests.custody.examples import (
+    CHAIN_ID,
+    CONTRACT,
+    OTHER_SIGNER,
+    POLICY,
+    REQUEST,
+    SIGNER,
+    reservation_of,
+    right_requests,
+)
 
 RESERVED = reservation_of(REQUEST)
 FEE_MAX = POLICY.max_fee_per_gas_wei_max
@@ -118,7 +127,9 @@ def test_what_only_looks_like_an_address_is_refused(name: str, value: object) ->
     assert rules(request) == {Rule.FIELD_TYPE}
 
 
-@pytest.mark.parametrize("value", ["0x", "a9059cbb", bytearray(4), memoryview(b"abcd"), None, type("B", (bytes,), {})()])
+@pytest.mark.parametrize(
+    "value", ["0x", "a9059cbb", bytearray(4), memoryview(b"abcd"), None, type("B", (bytes,), {})()]
+)
 def test_data_is_exactly_bytes(value: object) -> None:
     """Goal: nothing mutable or overridden is hashed and then signed. Method: everything that resembles bytes."""
     request = evolve(REQUEST, data=value)
@@ -152,7 +163,7 @@ def test_a_refusal_never_repeats_an_unexpected_value() -> None:
     ],
 )
 def test_the_bounds_belong_to_the_range(change: dict[str, Any]) -> None:
-    """Goal: no bound is off by one; a filler to oneself may be signed. Method: the last accepted value of each range."""
+    """Goal: no bound is off by one; a filler to oneself may be signed. Method: the last right value of each range."""
     request = evolve(REQUEST, **change)
     assert refusals(request, POLICY, reservation_of(request)) == ()
 
@@ -228,6 +239,7 @@ def _may_be_signed(request: SigningRequest, policy: SigningPolicy) -> bool:
     )
 
 
+@settings(deadline=None)
 @given(calls())
 def test_refused_exactly_when_a_rule_says_so(request: SigningRequest) -> None:
     """Goal: the rules neither miss nor invent. Method: random fields around every bound against a second telling."""

@@ -42,26 +42,3 @@ async def test_task_not_yet_begun_is_shown() -> None:
         tasks.start_soon(trio.sleep_forever, name="fresh")
         assert "fresh" in task_tree(trio.lowlevel.current_task())
         tasks.cancel_scope.cancel()
-
-
-def test_outside_trio_there_is_no_tree() -> None:
-    """Goal: asking at the wrong time is harmless. Method: call with no run."""
-    assert task_tree() == ""
-
-
-async def test_chain_deeper_than_the_stack() -> None:
-    """Goal: depth cannot break the dump. Method: 1500 nested nurseries."""
-    deepest = trio.Event()
-
-    async def nest(depth: int) -> None:
-        if depth == 0:
-            deepest.set()
-            await trio.sleep_forever()
-        async with trio.open_nursery() as below:
-            below.start_soon(nest, depth - 1)
-
-    async with trio.open_nursery() as tasks:
-        tasks.start_soon(nest, 1500)
-        await deepest.wait()
-        assert task_tree().count("nest") >= 1500
-        tasks.cancel_scope.cancel()

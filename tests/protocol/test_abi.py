@@ -204,6 +204,24 @@ def test_what_a_call_returned() -> None:
         abi.decode_result(COUNTER, "recorded", word(2))
 
 
+@pytest.mark.parametrize(
+    ("type_name", "data", "complaint"),
+    [
+        ("string", word(0x20) + word(1) + b"\xff".ljust(WORD, b"\0"), "utf-8"),
+        ("bytes", word(0x20) + word(2**255), "int"),
+        ("bytes", word(2**255), "pointer"),
+        ("bytes", word(0x20) + word(WORD), "Tried to read 32 bytes"),
+        ("uint8[]", word(0x20) + word(2**255) + word(1), "Tried to read 32 bytes"),
+        ("uint8", word(256), "Padding"),
+        ("address", bytes(31), "an address takes 32 bytes; found 31"),
+    ],
+)
+def test_a_result_that_lies_about_itself_is_refused(type_name: str, data: bytes, complaint: str) -> None:
+    """Goal: no length or pointer in an answer is believed. Method: one lie each, as a contract could return it."""
+    with pytest.raises(abi.ResultRefused, match=rf"C\.f\(\).*{complaint}"):
+        abi.decode_result(contract(function("f", outputs=[type_name])), "f", data)
+
+
 ALREADY_RECORDED = bytes.fromhex("05a64c20")
 
 

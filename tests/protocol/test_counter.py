@@ -131,7 +131,7 @@ async def test_an_address_without_a_counter_is_never_called(kind: OnChainKind, d
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_the_same_job_always_gives_the_same_call(kind: OnChainKind) -> None:
-    """Goal: every attempt signs the same effect (I2). Method: ask twice, and compare with bytes put together by hand."""
+    """Goal: every attempt signs the same effect (I2). Method: ask twice; compare with bytes made by hand."""
     job = job_of(kind, {"contract": SOMEWHERE.checksummed}, UUID(int=7))
 
     first, again = await kind.call(job), await kind.call(job)

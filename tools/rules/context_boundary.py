@@ -7,8 +7,9 @@ from tools.rules.names import imports_of
 
 RULE = "ARC-1"
 FACES = ("module", "types")  # what a host may import of a context
-# What a generated contract may name: shared values, the types of a context, and whose transaction or node it is.
-CONTRACT_MAY_SEE = ("tayho.kernel", "tayho.kinds", "storage.database", "rpc")
+# What a generated contract may name: shared values, and whose transaction, node or drain it is handed.
+CONTRACT_MAY_SEE = ("tayho.kernel", "tayho.kinds", "storage.database", "rpc", "nursery.drain")
+CONTRACT_MAY_SHOW = ("types", "errors")  # and what of its own context
 
 
 def check(house: House) -> Iterator[Finding]:
@@ -44,7 +45,7 @@ def _contract_refusal(house: House, target: str) -> str | None:
         return None
     if any(target == name or target.startswith(f"{name}.") for name in CONTRACT_MAY_SEE):
         return None
-    if house.context_of(target) is not None and target.split(".")[2:3] == ["types"]:
+    if house.context_of(target) is not None and target.split(".")[2:3] in [[shown] for shown in CONTRACT_MAY_SHOW]:
         return None
     return (
         f"a contract imports {target}: it may name only the kernel, the types of a context and the connection "

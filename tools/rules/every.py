@@ -5,6 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tools.rules import (
+    cleanups,
     concurrency,
     context_boundary,
     durable_effects,
@@ -31,6 +32,7 @@ CHECKS: MappingProxyType[str, Callable[[House], Iterator[Finding]]] = MappingPro
         "sql_text": sql_text.check,
         "query_owner": query_owner.check,
         "migrations": migrations.check,
+        "cleanups": cleanups.check,
         "concurrency": concurrency.check,
         "states_in_sql": states_in_sql.check,
         "states_in_python": states_in_python.check,

@@ -37,8 +37,8 @@ def _message(name: str, custody: bool) -> str:
     if custody:
         return f"{name} bears a key but is not annotated KeyMaterial: annotate it, so that it neither prints nor leaks"
     return (
-        f"{name} bears a key outside custody: hold it in tayho.custody and pass SignerKeys or a signer; "
-        "if it only names a key, end the name with _id, _name or _file"
+        f"{name} bears a key outside custody: hold it in tayho.custody and pass its SignerKeys or JournalKeys, "
+        "annotated; if it only names a key, end the name with _id, _name or _file"
     )
 
 

@@ -36,7 +36,12 @@ def check(house: House) -> Iterator[Finding]:
                 text = str(reference.value)
                 bindings[text].append(Binding(text, module.path, call.lineno, _in_room(module, text)))
             else:
-                yield Finding(module.path, call.lineno, RULE, 'bind a query by a literal "room/noun.query"')
+                yield Finding(
+                    module.path,
+                    call.lineno,
+                    RULE,
+                    'a query without a name to look for: bind it by a literal "room/noun.query"',
+                )
     files = [sql for sql in house.sql if sql.room is not None]
     for sql in files:
         yield from _check_file(sql, bindings)

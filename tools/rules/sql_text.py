@@ -19,8 +19,7 @@ RUNNERS = frozenset({"execute", "executemany", "fetch", "fetchrow", "fetchval", 
 OPENING = re.compile(
     r"(?:\s|--[^\n]*\n)*"
     r"(?:(?i:select|insert\s+into|update|delete\s+from|with|create|alter|drop|truncate|merge\s+into)\s"
-    r"|(?:SET|SHOW|LISTEN|UNLISTEN|NOTIFY|LOCK|COPY|VACUUM|ANALYZE|GRANT|REVOKE|REINDEX|START)\s"
-    r"|(?:BEGIN|COMMIT|ROLLBACK)\s*;?\s*$)"
+    r"|(?:SET|SHOW|LISTEN|UNLISTEN|NOTIFY|LOCK|COPY|VACUUM|ANALYZE|GRANT|REVOKE|REINDEX|START)\s)"
 )
 MEND = "write the statement in sql/<room>/<noun>.sql and bind it with storage.queries"
 

@@ -26,5 +26,5 @@ class Coordination:
         await connection.fetch(f"select * from coordination.{noun}")  # breaks ARC-5
         statement = "DELETE FROM coordination.jobs WHERE job_id = $1"  # breaks ARC-5
         other = "with due as (select 1) select * from due"  # breaks ARC-5
-        begin = "BEGIN"  # breaks ARC-5
-        await connection.run(statement, other, begin)
+        await connection.execute("COMMIT")  # breaks ARC-5
+        await connection.run(statement, other)

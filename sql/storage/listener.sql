@@ -1,0 +1,4 @@
+-- Whether the server still answers.
+
+-- name: answer$
+SELECT 1;

@@ -1,0 +1,56 @@
+"""How a command ends: refusals as one clear line each, and exit codes that scripts can use."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+import click
+import trio
+
+from nursery.supervise import TaskCrashed
+from storage.errors import StorageError
+from storage.migration_files import MigrationError
+from tayho.config import ConfigurationRefused
+from tayho.local.process import LocalProcessFailed, ToolMissing
+from tayho.refusals import EnvironmentRefused
+
+EXIT_FAILED = 1
+EXIT_CONFIGURATION = 2
+EXIT_ENVIRONMENT = 3
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def ends_clearly(command: Callable[P, T]) -> Callable[P, T]:
+    """Turn what a command raises on purpose into lines on stderr and an exit code; anything else is a bug and shows."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except ConfigurationRefused as error:
+            _end(EXIT_CONFIGURATION, "configuration", error.lines())
+        except EnvironmentRefused as error:
+            _end(EXIT_ENVIRONMENT, "environment", error.problems)
+        except (ToolMissing, LocalProcessFailed, MigrationError, StorageError) as error:
+            _end(EXIT_ENVIRONMENT, "environment", [str(error)])
+        except TaskCrashed as error:
+            _end(EXIT_FAILED, "crashed", [f"{error} Cause: {error.__cause__!r}"])
+
+    return wrapped
+
+
+def run_trio(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`trio.run`, with a group of one error raised as that error."""
+    strict = functools.partial(fn, *args, **kwargs)
+    return trio.run(strict)
+
+
+def _end(code: int, what: str, lines: object) -> None:
+    for line in lines if isinstance(lines, (list, tuple)) else [str(lines)]:
+        click.echo(f"tayho: {what}: {line}", err=True)
+    sys.exit(code)

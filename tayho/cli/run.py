@@ -1,0 +1,29 @@
+"""`tayho run ROLE…`: the daemon."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from tayho.cli.outcome import ends_clearly, run_trio
+from tayho.config import load_settings
+from tayho.daemon import run
+from tayho.faults import arm_from
+from tayho.observability import configure_logging
+from tayho.plugins import load_kinds
+
+
+@click.command("run")
+@click.argument("roles", nargs=-1, required=True, metavar="ROLE…")
+@ends_clearly
+def run_command(roles: tuple[str, ...]) -> None:
+    """Run this process as one or more ROLEs until it is told to stop.
+
+    The configuration comes from environment variables; `tayho config check` shows it. Exit codes: 0 drained in order,
+    1 crashed, 2 configuration refused, 3 environment refused.
+    """
+    settings = load_settings(os.environ, roles)
+    configure_logging(settings.log_format)
+    arm_from(os.environ, settings.environment)
+    run_trio(run, settings, load_kinds())

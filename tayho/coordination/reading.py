@@ -1,0 +1,55 @@
+"""Reading jobs: for people, probes and the command line."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from storage.database import Database
+from storage.rows import value_from
+from tayho.coordination import store
+from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker
+
+
+class JobReader:
+    """What a person or a probe may ask about the jobs of one (chain, environment). Needs a database alone."""
+
+    def __init__(self, database: Database, chain_id: int, environment: str) -> None:
+        self._database = database
+        self._chain_id = chain_id
+        self._environment = environment
+
+    async def inspect(self, job_id: UUID) -> JobRecord | None:
+        """One job with its whole history, or None when there is none of that id."""
+        async with self._database.connection() as connection:
+            row = await store.INSPECT(connection, job_id)
+            if row is None:
+                return None
+            return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
+
+    async def list_recent(
+        self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
+    ) -> list[JobLine]:
+        """The newest jobs, at most `lines_max`, of one state or role if given."""
+        async with self._database.connection() as connection:
+            rows = await store.LIST_RECENT(connection, self._chain_id, self._environment, state, role, lines_max)
+        return [store.job_line_of(row) for row in rows]
+
+    async def count_by_state(self) -> dict[str, int]:
+        """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
+        return {row["state"]: row["jobs"] for row in rows}
+
+    async def backlog(self) -> Backlog:
+        """How far the outbox is behind."""
+        async with self._database.connection() as connection:
+            row = await store.BACKLOG(connection, self._chain_id, self._environment)
+        if row is None:
+            return Backlog(0, 0, 0)
+        return Backlog(row["rows"], row["unpublished"], row["oldest_due_seconds"])
+
+    async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
+        """The workers whose last heartbeat is recent, oldest first."""
+        async with self._database.connection() as connection:
+            rows = await store.LIVE_WORKERS(connection, self._chain_id, self._environment, float(silent_seconds_max))
+        return [value_from(LiveWorker, row, roles=tuple(row["roles"])) for row in rows]

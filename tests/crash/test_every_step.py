@@ -1,0 +1,122 @@
+"""SIGKILL at every named step between two durable effects (PRF-2)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tayho.faults import CRASH_AT
+from tayho.kernel.steps import STEPS
+from tests.crash.world import ENVIRONMENT, World
+from tests.services.chain import CHAIN_ID
+
+pytestmark = [pytest.mark.crash, pytest.mark.services]
+
+JOBS = 3
+
+# Steps that an ordinary run does not pass; each has a test of its own below.
+STAGED = {"enqueue.after_commit", "attempt.after_end", "journal.after_abandon", "reconcile.after_rebroadcast"}
+ORDINARY = sorted(STEPS - STAGED)
+
+
+@pytest.mark.parametrize("step", ORDINARY)
+async def test_killed_at_a_step_every_job_takes_effect_once(crashing: World, step: str) -> None:
+    """Goal: a crash between any two effects loses nothing and doubles nothing. Method: one replica dies at the step
+    while it carries three jobs; another is started; I1 to I6 are asked of database and chain."""
+    job_ids = await crashing.enqueue(step, JOBS)
+    doomed = await crashing.start(crash_at=step)
+    await crashing.await_death(doomed)
+    await crashing.check()
+    await crashing.start()
+    states = await crashing.await_all_ended(job_ids)
+    assert set(states.values()) == {"completed"}
+    assert set((await crashing.effects(job_ids)).values()) == {1}
+    await crashing.check()
+
+
+async def test_killed_after_the_enqueue_commits_the_job_is_there_once(crashing: World, database_url: str) -> None:
+    """Goal: a producer that dies before it hears the answer asks again and gets the same job. Method: a process of its
+    own enqueues and is killed right after the commit; the same key is enqueued again."""
+    script = (
+        "import os, sys, trio\n"
+        "from nursery.asyncio_bridge import open_bridge\n"
+        "from storage.database import Database\n"
+        "from tayho.coordination.module import enqueue_jobs\n"
+        "from tayho.coordination.types import NewJob\n"
+        "from tayho.faults import arm_from\n"
+        "async def main():\n"
+        "    arm_from(os.environ, sys.argv[3])\n"
+        "    async with open_bridge(), Database.open(sys.argv[1], pool_size=1, application_name='p') as database:\n"
+        "        job = NewJob('counter.record', 'automation', 'key-0', {'contract': sys.argv[4]})\n"
+        "        await enqueue_jobs(database, int(sys.argv[2]), sys.argv[3], [job])\n"
+        "trio.run(main)\n"
+    )
+    arguments = [sys.executable, "-c", script, database_url, str(CHAIN_ID), ENVIRONMENT, str(crashing.contract)]
+    environment = {**os.environ, CRASH_AT: "enqueue.after_commit"}
+    died = subprocess.run(arguments, env=environment, check=False, timeout=30)
+    assert died.returncode == -9
+    (again,) = await crashing.enqueue("key", 1)
+    assert len(await crashing.jobs.list_recent()) == 1
+    await crashing.start()
+    assert await crashing.await_all_ended([again]) == {again: "completed"}
+    assert await crashing.effects([again]) == {again: 1}
+    await crashing.check()
+
+
+async def test_killed_after_an_attempt_ended_its_end_stands(crashing: World) -> None:
+    """Goal: an end that PostgreSQL has is not repeated though BullMQ never heard of it. Method: a job whose effect is
+    there already ends `not_actionable`; the replica dies before the acknowledgement; a second one runs."""
+    event = os.urandom(32)
+    first = await crashing.enqueue_once("first", event)
+    healthy = await crashing.start()
+    await crashing.await_all_ended([first])
+    healthy.kill()
+    second = await crashing.enqueue_once("second", event)
+    await crashing.await_death(await crashing.start(crash_at="attempt.after_end"))
+    await crashing.start()
+    states = await crashing.await_all_ended([first, second])
+    assert states == {first: "completed", second: "not_actionable"}
+    record = await crashing.jobs.inspect(second)
+    assert record is not None
+    assert record.attempt_number == 1
+    await crashing.check()
+
+
+async def test_killed_after_an_abandonment_the_lane_has_no_gap(crashing: World) -> None:
+    """Goal: an unsigned nonce that is not wanted any more goes back, whatever dies. Method: a replica dies having
+    allocated; its effect is made by another key meanwhile, so the resumed job abandons, and that replica dies too; a
+    third one runs on, on the same lanes."""
+    event = os.urandom(32)
+    unwanted = await crashing.enqueue_once("unwanted", event)
+    await crashing.await_death(await crashing.start(crash_at="journal.after_allocate"))
+    await crashing.record_by_a_foreign_key(event)
+    await crashing.await_death(await crashing.start(crash_at="journal.after_abandon"))
+    await crashing.check()
+    await crashing.start()
+    wanted = await crashing.enqueue("wanted", 4)
+    states = await crashing.await_all_ended([unwanted, *wanted])
+    assert states.pop(unwanted) == "not_actionable"
+    assert set(states.values()) == {"completed"}
+    await crashing.check()
+
+
+async def test_killed_after_a_rebroadcast_the_same_bytes_are_mined_once(crashing: World) -> None:
+    """Goal: the reconciler's rebroadcast is as safe as the first. Method: a replica dies with signed bytes that no node
+    has; the next one's reconciler sends them and dies before it records the answer; a third one runs on."""
+    job_ids = await crashing.enqueue("key", 1)
+    await crashing.await_death(await crashing.start(crash_at="journal.after_persist"))
+    await crashing.await_death(await crashing.start(crash_at="reconcile.after_rebroadcast"))
+    await crashing.start()
+    assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
+    assert set((await crashing.effects(job_ids)).values()) == {1}
+    await crashing.check()
+
+
+def test_every_step_is_killed_at() -> None:
+    """Goal: a new step cannot stay untested. Method: the parametrised list is made from STEPS itself; the staged ones
+    are named in this file."""
+    assert STAGED <= STEPS
+    assert set(ORDINARY) | STAGED == STEPS

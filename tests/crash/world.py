@@ -1,0 +1,131 @@
+"""One database, one Redis, one chain and real processes of this very program, some of them about to die."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+from attrs import define
+
+from rpc import methods
+from rpc.endpoint import Endpoint
+from rpc.quantities import hash32
+from rpc.reads import Call
+from storage.database import Database
+from tayho.coordination.module import JobReader, enqueue_jobs
+from tayho.coordination.types import NewJob
+from tayho.demo.fleet import Fleet, Replica, fleet
+from tayho.faults import CRASH_AT
+from tayho.kernel.address import Address
+from tayho.local.development import DEPLOYER, PUBLIC_ACCOUNTS
+from tayho.protocol import abi, artifacts
+from tests.invariants import TERMINAL, check_invariants, effects_of
+from tests.services.chain import CHAIN_ID, LocalChain
+from tests.waiting import until
+
+ENVIRONMENT = "crash"
+LOCK_SECONDS = 2
+
+
+@define
+class World:
+    """What a crash test acts on."""
+
+    database: Database
+    node: Endpoint
+    contract: Address
+    replicas: Fleet
+    jobs: JobReader
+
+    async def start(self, *, crash_at: str | None = None) -> Replica:
+        """A replica, which kills itself at a step if asked."""
+        extra = {} if crash_at is None else {CRASH_AT: crash_at}
+        return (await self.replicas.start("automation", 1, extra))[0]
+
+    async def enqueue(self, key: str, count: int, **request: str) -> list[UUID]:
+        jobs = [
+            NewJob("counter.record", "automation", f"{key}-{number}", {"contract": str(self.contract), **request})
+            for number in range(count)
+        ]
+        return [answer.job_id for answer in await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, jobs)]
+
+    async def enqueue_once(self, key: str, event: bytes) -> UUID:
+        """A job whose call reverts once the event was recorded by whomever."""
+        request = {"contract": str(self.contract), "job": f"0x{event.hex()}"}
+        job = NewJob("counter.record_once", "automation", key, request)
+        return (await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, [job]))[0].job_id
+
+    async def record_by_a_foreign_key(self, event: bytes) -> None:
+        """Make the event's effect with a key that is none of ours: the node signs for it."""
+        data = abi.encode_call(artifacts.load("Counter"), "record", [event])
+        parameters = {"from": str(DEPLOYER), "to": str(self.contract), "data": f"0x{data.hex()}"}
+        tx_hash = await self.node.ask(Call("eth_sendTransaction", (parameters,), hash32, is_write=True))
+
+        async def is_mined() -> bool:
+            return await self.node.ask(methods.transaction_receipt(tx_hash)) is not None
+
+        await until(is_mined, seconds=10, what="the foreign transaction to be mined")
+
+    async def await_death(self, replica: Replica, seconds: float = 60) -> None:
+        """Wait until the replica has killed itself; anything else that ends it is a failure."""
+        replica.was_killed = True  # It is meant to die: `check` must not complain.
+        await until(lambda: replica.process.poll() is not None, seconds=seconds, what="the replica to die at its step")
+        assert replica.process.returncode == -9, (replica.process.returncode, replica.log.read_text()[-2000:])
+
+    async def await_all_ended(self, job_ids: Sequence[UUID], seconds: float = 60) -> dict[UUID, str]:
+        """Wait until every job is in a terminal state; the states."""
+        states: dict[UUID, str] = {}
+
+        async def all_ended() -> bool:
+            for replica in self.replicas.replicas:
+                replica.check()
+            for job_id in job_ids:
+                record = await self.jobs.inspect(job_id)
+                states[job_id] = "missing" if record is None else record.state
+            return all(state in TERMINAL for state in states.values())
+
+        await until(all_ended, seconds=seconds, what="every job to end")
+        return states
+
+    async def check(self) -> None:
+        await check_invariants(self.database, self.node, self.contract)
+
+    async def effects(self, job_ids: Sequence[UUID]) -> dict[UUID, int]:
+        return await effects_of(self.node, self.contract, job_ids)
+
+
+@asynccontextmanager
+async def world(
+    database: Database, database_url: str, redis_url: str, chain: LocalChain, folder: Path
+) -> AsyncIterator[World]:
+    """Everything up, no replica started yet."""
+    async with (
+        Endpoint.open(chain.url, chain_id=CHAIN_ID) as node,
+        fleet(folder, environment_of(database_url, redis_url, chain.url)) as replicas,
+    ):
+        yield World(database, node, chain.contract, replicas, JobReader(database, CHAIN_ID, ENVIRONMENT))
+
+
+def environment_of(database_url: str, redis_url: str, rpc_url: str) -> dict[str, str]:
+    """The variables of a replica that recovers within seconds."""
+    return {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "RPC_URL": rpc_url,
+        "CHAIN_ID": str(CHAIN_ID),
+        "ENVIRONMENT": ENVIRONMENT,
+        "SIGNER_KEYS": json.dumps(dict(PUBLIC_ACCOUNTS)),
+        "TX_JOURNAL_KEYS": json.dumps({"test": f"0x{'5a' * 32}"}),
+        "TX_JOURNAL_ACTIVE_KEY_ID": "test",
+        "TX_MAX_FEE_PER_GAS_WEI": str(100 * 10**9),
+        "TX_CONFIRMATIONS": "1",
+        "TX_RECONCILE_SECONDS": "1",
+        "QUEUE_LOCK_SECONDS": str(LOCK_SECONDS),
+        "QUEUE_RECONCILE_SECONDS": "2",
+        "HTTP_BIND": "127.0.0.1:0",
+        "DRAIN_SECONDS": "10",
+        "LOG_FORMAT": "json",
+    }

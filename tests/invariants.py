@@ -1,0 +1,148 @@
+"""The invariants I1 to I6 (spec, overview), asked of the database and of the chain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Any, cast
+from uuid import UUID
+
+from rpc import methods
+from rpc.reads import Call, Reads
+from storage.database import Connection, Database
+from tayho.kernel.address import Address
+from tayho.protocol import abi, artifacts
+from tayho.protocol.counter import event_id, read_recorded
+
+TERMINAL = ("completed", "not_actionable", "quarantined", "dead")
+
+
+async def check_invariants(database: Database, node: Reads, contract: Address) -> None:
+    """Fail with the rows that break one of I1 to I6, or with the chain's own evidence."""
+    async with database.connection() as connection:
+        await _check_nonces(connection)
+        await _check_lineages(connection)
+        await _check_attempts(connection)
+        await _check_journal_knows_the_chain(connection, node)
+        await _check_single_effects(connection, node, contract)
+
+
+async def events_of(node: Reads, contract: Address) -> Counter[bytes]:
+    """How often each event id was recorded."""
+    head = await node.ask(methods.block_number())
+    topic = abi.event_topic(artifacts.load("Counter"), "Recorded")
+    logs = await node.ask(methods.logs((0, head), addresses=[contract.value], topics=[[topic]]))
+    return Counter(read_recorded(log.topics, log.data).event_id for log in logs)
+
+
+async def effects_of(node: Reads, contract: Address, job_ids: Collection[UUID]) -> dict[UUID, int]:
+    """How often each job took effect."""
+    events = await events_of(node, contract)
+    return {job_id: events[event_id(job_id)] for job_id in job_ids}
+
+
+async def _check_nonces(connection: Connection) -> None:
+    """I1 and I5: every nonce from the lane's first to its fence is taken by exactly one lineage that is not abandoned."""
+    rows = await connection.fetch(
+        """
+        SELECT lanes.signer, nonce, count(lineages.lineage_id) AS lineages
+        FROM transactions.lanes AS lanes
+        CROSS JOIN LATERAL generate_series(lanes.first_nonce, lanes.next_nonce - 1) AS nonce
+        LEFT JOIN transactions.lineages AS lineages
+            ON lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer AND lineages.nonce = nonce
+            AND lineages.state <> 'abandoned'
+        GROUP BY lanes.signer, nonce
+        HAVING count(lineages.lineage_id) <> 1
+        """
+    )
+    assert not rows, f"I1/I5: nonces without exactly one lineage: {[dict(row) for row in rows]}"
+    beyond = await connection.fetch(
+        """
+        SELECT lineages.lineage_id, lineages.nonce, lanes.next_nonce FROM transactions.lineages AS lineages
+        JOIN transactions.lanes AS lanes USING (chain_id, signer)
+        WHERE lineages.state <> 'abandoned' AND lineages.nonce >= lanes.next_nonce
+        """
+    )
+    assert not beyond, f"I5: lineages at or above their lane's fence: {[dict(row) for row in beyond]}"
+
+
+async def _check_lineages(connection: Connection) -> None:
+    """I2 and I3: one live lineage a job, one call in a lineage, one mined member."""
+    rows = await connection.fetch(
+        """
+        SELECT job_id FROM transactions.lineages
+        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted')
+        GROUP BY job_id HAVING count(*) > 1
+        """
+    )
+    assert not rows, f"I2: jobs with two live lineages: {[row['job_id'] for row in rows]}"
+    rows = await connection.fetch(
+        """
+        SELECT lineages.lineage_id FROM transactions.lineages AS lineages
+        JOIN transactions.members AS members USING (lineage_id)
+        GROUP BY lineages.lineage_id, lineages.call_hash
+        HAVING count(*) FILTER (WHERE members.call_hash <> lineages.call_hash) > 0
+            OR count(*) FILTER (WHERE members.state IN ('mined', 'reverted')) > 1
+        """
+    )
+    assert not rows, f"I2/I3: lineages with a foreign call or two mined members: {[dict(row) for row in rows]}"
+
+
+async def _check_attempts(connection: Connection) -> None:
+    """I6: at most the current attempt runs, and no ended job has one."""
+    rows = await connection.fetch(
+        """
+        SELECT jobs.job_id, jobs.state, jobs.attempt_number, attempts.attempt_number AS running
+        FROM coordination.attempts AS attempts
+        JOIN coordination.jobs AS jobs USING (job_id)
+        WHERE attempts.state = 'running'
+            AND (jobs.state <> 'processing' OR jobs.attempt_number <> attempts.attempt_number
+                 OR jobs.attempt_token <> attempts.token)
+        """
+    )
+    assert not rows, f"I6: running attempts that are not their job's current one: {[dict(row) for row in rows]}"
+    rows = await connection.fetch(
+        """
+        SELECT outbox.job_id FROM coordination.outbox AS outbox JOIN coordination.jobs AS jobs USING (job_id)
+        WHERE jobs.state = ANY ($1::text[])
+        """,
+        list(TERMINAL),
+    )
+    assert not rows, f"outbox rows of ended jobs: {[row['job_id'] for row in rows]}"
+
+
+async def _check_journal_knows_the_chain(connection: Connection, node: Reads) -> None:
+    """I4: every transaction that the chain has from one of our signers, at or above its first nonce, is in the journal."""
+    lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
+    first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
+    journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}
+    head = await node.ask(methods.block_number())
+    blocks = await node.ask_many([_transactions_of_block(number) for number in range(head + 1)])
+    for block in blocks:
+        assert not isinstance(block, Exception), block
+        for tx_hash, sender, nonce in block:
+            if sender in first_nonces and nonce >= first_nonces[sender]:
+                assert tx_hash in journal, f"I4: the chain has 0x{tx_hash.hex()} of ours, the journal does not"
+
+
+async def _check_single_effects(connection: Connection, node: Reads, contract: Address) -> None:
+    """I3 on the chain: no job was recorded twice, and what PostgreSQL calls completed was recorded."""
+    rows = await connection.fetch(
+        "SELECT job_id, state FROM coordination.jobs WHERE kind = 'counter.record' AND NOT request ? 'job'"
+    )
+    effects = await effects_of(node, contract, [row["job_id"] for row in rows])
+    twice = [job_id for job_id, count in effects.items() if count > 1]
+    assert not twice, f"I3: jobs with two effects: {twice}"
+    without = [row["job_id"] for row in rows if row["state"] == "completed" and effects[row["job_id"]] != 1]
+    assert not without, f"I9: completed jobs without their effect: {without}"
+
+
+def _transactions_of_block(number: int) -> Call[list[tuple[bytes, bytes, int]]]:
+    def parse(answer: object) -> list[tuple[bytes, bytes, int]]:
+        block = cast("dict[str, Any]", answer)
+        return [
+            (bytes.fromhex(tx["hash"][2:]), bytes.fromhex(tx["from"][2:]), int(tx["nonce"], 16))
+            for tx in block["transactions"]
+        ]
+
+    return Call("eth_getBlockByNumber", (hex(number), True), parse)

@@ -1,0 +1,5 @@
+"""Internal to the ledger."""
+
+
+class Row:
+    """A row."""

@@ -1,0 +1,9 @@
+"""Two faces."""
+
+
+class Ledger:
+    """A ledger."""
+
+
+class Book:
+    """Another."""

@@ -1,0 +1,1 @@
+"""What gone shows the other contexts. There is no such context."""

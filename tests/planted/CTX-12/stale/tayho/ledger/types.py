@@ -1,0 +1,10 @@
+"""What the ledger shows."""
+
+from attrs import frozen
+
+
+@frozen
+class Entry:
+    """One line."""
+
+    amount_wei: int

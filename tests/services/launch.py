@@ -1,0 +1,74 @@
+"""Starting a server outside Trio: session fixtures are synchronous. The Trio starters of tayho.local share the rest."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from tayho.local.process import READY_SECONDS, STOP_SECONDS, Service, failed, start
+from tayho.local.stack import throw_away_folder
+
+# Creating a database takes 40 ms in memory, and more than a second on some disks.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - folders in it are made by mkdtemp
+_ROOM_BYTES = 2 * 1024**3
+
+
+@frozen
+class Launched:
+    """A server that runs until the fixture ends, or until a test ends it."""
+
+    service: Service
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def url(self) -> str:
+        return self.service.url
+
+    def signal(self, which: signal.Signals) -> None:
+        """SIGKILL to crash it, SIGSTOP to freeze it, SIGCONT to let it go on."""
+        self.process.send_signal(which)
+
+
+@contextmanager
+def launched(prepare: Callable[[Path], Service]) -> Generator[Launched]:
+    """Run the service that `prepare` makes of a new folder."""
+    with throw_away_folder(_memory()) as folder:
+        service = prepare(folder)
+        process = start(service)
+        try:
+            _await_ready(service, process)
+            yield Launched(service, process)
+        finally:
+            _stop(service, process)
+
+
+def _await_ready(service: Service, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not service.ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise failed(service, "did not become ready")
+        time.sleep(0.01)
+
+
+def _stop(service: Service, process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGCONT)
+    process.send_signal(service.stop_signal)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _memory() -> Path | None:
+    """A file system in memory with room, in which programs may run; else the usual place for temporary files."""
+    if not os.access(_MEMORY, os.W_OK):
+        return None
+    state = os.statvfs(_MEMORY)
+    roomy = state.f_bavail * state.f_frsize >= _ROOM_BYTES
+    return _MEMORY if roomy and not state.f_flag & os.ST_NOEXEC else None

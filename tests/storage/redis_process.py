@@ -1,0 +1,79 @@
+"""A redis-server of a test's own, which the test may freeze, kill and start again."""
+
+import contextlib
+import signal
+import socket
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from tests.waiting import until
+
+
+class RedisProcess:
+    """One redis-server on a port of the loopback interface and on a unix socket, without persistence."""
+
+    def __init__(self, directory: Path, options: tuple[str, ...]) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self.socket = directory / "redis.sock"
+        self.options = options
+        self._process: trio.Process | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Start it and return once it answers."""
+        command = ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--unixsocket", str(self.socket),
+                   "--save", "", "--dir", str(self.directory), "--loglevel", "warning", *self.options]  # fmt: skip
+        with (self.directory / "log").open("ab") as log:
+            self._process = await trio.lowlevel.open_process(command, stdin=None, stdout=log, stderr=log)
+        await until(self._answers, seconds=20, what=f"redis-server on port {self.port}")
+
+    async def kill(self) -> None:
+        """SIGKILL: everything in memory is gone, and every connection is reset."""
+        if self._process is not None:
+            self._process.kill()
+            with trio.CancelScope(shield=True):
+                await self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """Stop it in its tracks: connections stay open and nothing answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    async def _answers(self) -> bool:
+        with contextlib.suppress(OSError):
+            async with await trio.open_unix_socket(self.socket) as stream:
+                await stream.send_all(b"PING\r\n")
+                return (await stream.receive_some(100)) != b""
+        return False
+
+
+@asynccontextmanager
+async def running_redis(*options: str) -> AsyncGenerator[RedisProcess]:
+    """A started redis-server, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tayho-redis-") as directory:
+        process = RedisProcess(Path(directory), options)
+        try:
+            await process.start()
+            yield process
+        finally:
+            await process.kill()
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,1 @@
+"""Generating what each context shows the others (CTX-12)."""
