@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import trio_asyncio  # pyright: ignore[reportMissingTypeStubs]
@@ -41,6 +42,26 @@ _current_loop = cast("ContextVar[_Loop | None]", _untyped.current_loop)
 _run_aio_future = cast("Callable[[asyncio.Future[Any]], Awaitable[Any]]", _untyped.run_aio_future)
 
 
+class _foreign_cancellation_named:  # noqa: N801 - reads as a statement
+    """Turns a CancelledError into ForeignCancelled. Our own cancellation has another type and passes."""
+
+    __slots__ = ("_fn",)
+
+    def __init__(self, fn: Callable[..., object]) -> None:
+        self._fn = fn
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            raise ForeignCancelled(
+                f"{name_of(self._fn)} was cancelled from the asyncio side, not by us: what it did is unknown."
+            ) from error
+
+
 @asynccontextmanager
 async def open_bridge() -> AsyncGenerator[None]:
     """Keep an asyncio loop running inside this Trio task.
@@ -66,14 +87,8 @@ async def run_asyncio(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.
     loop = _current_loop.get()
     if loop is None or not loop.is_running():
         raise BridgeClosed(f"{name_of(fn)} needs asyncio, but no bridge is open here: enter open_bridge() above it.")
-    try:
-        with unwrapped():
-            return await _run_aio_future(loop.create_task(_call(fn, *args, **kwargs)))
-    except asyncio.CancelledError as error:
-        # ASYNC104 takes this for Trio's own cancellation, which has another type and passes.
-        raise ForeignCancelled(  # noqa: ASYNC104
-            f"{name_of(fn)} was cancelled from the asyncio side, not by us: what it had done by then is unknown."
-        ) from error
+    with _foreign_cancellation_named(fn), unwrapped():
+        return await _run_aio_future(loop.create_task(_call(fn, *args, **kwargs)))
 
 
 async def _call(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:

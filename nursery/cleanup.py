@@ -47,7 +47,7 @@ async def finish(
                 return await fn(*args)
             with unwrapped():
                 async with trio.open_nursery() as watchdog:
-                    watchdog.start_soon(_expire, watchdog.cancel_scope, scope, seconds, on_expiry)
+                    watchdog.start_soon(_expire, scope, seconds, on_expiry)
                     result = await fn(*args)
                     watchdog.cancel_scope.cancel()
                 return result
@@ -58,16 +58,15 @@ async def finish(
     raise CleanupExpired(_what(fn, args), seconds)
 
 
-async def _expire(
-    watch: trio.CancelScope, cleanup: trio.CancelScope, seconds: float, on_expiry: Callable[[], None]
-) -> None:
-    """Cut the cleanup off after `seconds`. Its own task, because a cleanup stuck in a wait cannot do it itself."""
+async def _expire(cleanup: trio.CancelScope, seconds: float, on_expiry: Callable[[], None]) -> None:
+    """Cut the cleanup off after `seconds`. Its own task, because a cleanup stuck in a wait cannot do it itself.
+
+    Invariant: never once the cleanup has ended, though in the same tick, or `on_expiry` would terminate a connection
+    that is in other hands. Ending cancels the watchdog, and Trio gives that precedence over the end of the sleep.
+    """
     await trio.sleep(seconds)
-    # The cleanup may have ended in the very tick in which the sleep did. Then `on_expiry` would terminate a
-    # connection that is already back in its pool, perhaps in other hands.
-    if not watch.cancel_called:
-        cleanup.cancel()
-        on_expiry()
+    cleanup.cancel()
+    on_expiry()
 
 
 def _what(fn: Callable[..., object], args: tuple[object, ...]) -> str:

@@ -81,7 +81,7 @@ class Coalescer(Generic[A, R]):
         """`batch` returns one result for each item in order; an Exception among them is raised to that caller.
 
         At most `items_max` items go into a batch, at most `parallel` batches are in flight, and at most `queued_max`
-        items are queued: further callers wait, first come first served.
+        items are queued: further callers wait for a place.
         """
         if min(items_max, queued_max, parallel) < 1:
             raise ValueError(f"The coalescer {name!r} needs bounds of at least 1, or it would never answer.")

@@ -6,12 +6,13 @@ from typing import cast
 
 def unwrap(error: BaseException) -> BaseException:
     """What is inside the groups of one around it: a bare exception, or the first group of several."""
-    while isinstance(error, BaseExceptionGroup):
-        members = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    inner = error
+    while isinstance(inner, BaseExceptionGroup):
+        members = cast("BaseExceptionGroup[BaseException]", inner).exceptions
         if len(members) != 1:
             break
-        error = members[0]
-    return error
+        inner = members[0]
+    return cast("BaseException", inner)
 
 
 class unwrapped:  # noqa: N801 - reads as a statement: `with unwrapped():`

@@ -51,6 +51,11 @@ def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
+def half(items: int) -> int:
+    """The size of the larger half; of two or more it is smaller than the whole, so that halving ends at one."""
+    return (items + 1) // 2
+
+
 class BatchSize:
     """The number of questions per request: as configured, less once the provider has refused that many.
 
@@ -64,5 +69,5 @@ class BatchSize:
 
     def halve(self, refused_items: int) -> int:
         """Learn that `refused_items` (at least two) were too many; returns the size to try next."""
-        self.items_max = max(1, min(self.items_max, refused_items // 2))
+        self.items_max = min(self.items_max, half(refused_items))
         return self.items_max

@@ -15,7 +15,6 @@ from rpc.errors import RpcError
 from rpc.exchange import Exchanges
 from rpc.many import Chunk
 from rpc.observation import EndpointStats, Observation
-from rpc.quantities import Unreadable
 from rpc.reads import Call
 from rpc.transport import HttpTransport
 from rpc.urls import EndpointUrl
@@ -93,11 +92,7 @@ class Endpoint:
         """
         exchanges = self._exchanges
         with exchanges.stats.watching(call.method), exchanges.deadline(call.method) as progress:
-            answer = await exchanges.single(call, progress)
-            try:
-                return exchanges.value_of(call, answer)
-            except Unreadable as error:
-                raise exchanges.malformed(call.method, error) from error
+            return exchanges.value_of(call, await exchanges.single(call, progress))
 
     async def ask_many(self, calls: Sequence[Call[T]]) -> list[T | RpcError]:
         """The answers in the order asked; where one failed, its RpcRefused or EndpointFault in its place.

@@ -61,8 +61,11 @@ class Exchanges:
             raise self.fault_of(method, DeadlinePassed(self._deadline_seconds, progress.stage))
 
     def value_of(self, call: Call[T], answer: Answer) -> T:
-        """The value of an answer. Raises RpcRefused for a refusal, Unreadable for a value of another shape."""
-        return value_of(call, answer, self._url)
+        """The value of an answer. Raises RpcRefused for a refusal, EndpointFault for a value of another shape."""
+        try:
+            return value_of(call, answer, self._url)
+        except Unreadable as error:
+            raise self.malformed(call.method, error) from self._url.shown_cause(error)
 
     def fault_of(self, method: str, reason: Reason) -> EndpointFault:
         """The fault for a reason; one that may end in a reconnection also voids the last check of the chain."""
@@ -112,8 +115,6 @@ class Exchanges:
         self._guard.probed(connection)
         try:
             found = self.value_of(_CHAIN_ID, answer)
-        except Unreadable as error:
-            raise self.malformed(_CHAIN_ID.method, error) from error
         except RpcRefused as error:
             detail = f"refused to tell its chain id (code {error.code}: {error.message})"
             raise self.fault_of(_CHAIN_ID.method, Malformed(detail)) from error
@@ -130,7 +131,7 @@ class Exchanges:
         except ExchangeFailed as error:
             raise self.fault_of(method, error.reason) from error
         except Unreadable as error:
-            raise self.malformed(method, error) from error
+            raise self.malformed(method, error) from self._url.shown_cause(error)
 
 
 _CHAIN_ID = methods.chain_id()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import trio
 
-from rpc.batches import HTTP_CONTENT_TOO_LARGE, BatchSize, chunks, refused_for_size, refuses_batch
+from rpc.batches import HTTP_CONTENT_TOO_LARGE, BatchSize, chunks, half, refused_for_size, refuses_batch
 from rpc.envelopes import Answer, Refusal
 from rpc.errors import EndpointFault, HttpStatus, RpcError
 from rpc.exchange import Exchanges
@@ -90,19 +90,18 @@ class Chunk:
         if not too_much:
             return []
         # Where some answers fitted, the others were large, not many: no lesson about the number of questions.
-        smaller = self._size.halve(len(part)) if len(too_much) == len(part) else len(part) // 2
+        smaller = self._size.halve(len(part)) if len(too_much) == len(part) else half(len(part))
         return chunks([item for index, item in enumerate(part) if index in too_much], smaller)
 
     def _settle_answer(self, place: int, call: Call[Any], answer: Answer | Unreadable, batch_items: int) -> None:
         outcome: object
-        try:
-            if isinstance(answer, Unreadable):
-                raise answer
-            outcome = self._exchanges.value_of(call, answer)
-        except RpcError as error:
-            outcome = error
-        except Unreadable as error:
-            outcome = self._exchanges.malformed(call.method, error)
+        if isinstance(answer, Unreadable):
+            outcome = self._exchanges.malformed(call.method, answer)
+        else:
+            try:
+                outcome = self._exchanges.value_of(call, answer)
+            except RpcError as error:
+                outcome = error
         self._settle(place, call, outcome, batch_items)
 
     def _settle_all(self, items: Sequence[Item], fault: EndpointFault) -> None:

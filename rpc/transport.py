@@ -9,6 +9,7 @@ where that stood.
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
@@ -19,6 +20,7 @@ from attrs import define, field, frozen
 
 from rpc.errors import BodyTooLarge, Malformed, Reason, Stage, Transport
 from rpc.foreign_text import printable
+from rpc.handshake import Handshake
 from rpc.inflate import ACCEPTED_ENCODING, Body, Garbled, TooLarge
 from rpc.urls import EndpointUrl
 
@@ -61,7 +63,7 @@ class HttpTransport:
 
     def __init__(self, http: httpx2.AsyncHTTPTransport, url: EndpointUrl, in_flight_max: int, bytes_max: int) -> None:
         self._http = http
-        self._redact = url.redact
+        self._url = url
         self._target = httpx2.URL(url.target)
         self._headers = httpx2.Headers(
             {
@@ -93,6 +95,8 @@ class HttpTransport:
             max_keepalive_connections=in_flight_max,
             keepalive_expiry=keepalive_seconds,
         )
+        # Its debug log shows every header a server sends, and a redirect's location is our own path, key and all.
+        logging.getLogger("httpcore2").setLevel(logging.INFO)
         # trust_env: no certificate file named by the environment. Retries: none, a lost write must stay lost.
         http = httpx2.AsyncHTTPTransport(
             verify=True if tls is None else tls, trust_env=False, http1=True, http2=False, limits=limits, retries=0
@@ -108,15 +112,14 @@ class HttpTransport:
             try:
                 return await self._exchange(body, progress)
             except (httpx2.HTTPError, OSError) as error:
-                raise ExchangeFailed(self._transport(error)) from error
+                raise ExchangeFailed(self._transport(error)) from self._url.shown_cause(error)
             except TooLarge as error:
                 raise ExchangeFailed(BodyTooLarge(self._bytes_max)) from error
             except Garbled as error:
                 raise ExchangeFailed(Malformed(str(error))) from error
 
     async def _exchange(self, body: bytes, progress: Progress) -> HttpAnswer:
-        request = httpx2.Request("POST", self._target, headers=self._headers, content=body)
-        async with aclosing(await self._http.handle_async_request(request)) as response:
+        async with aclosing(await self._sent(body)) as response:
             progress.stage = "body"
             if response.status_code == HTTP_OK:
                 content = await self._content(response, self._bytes_max)
@@ -128,6 +131,18 @@ class HttpTransport:
                 retry_after=response.headers.get("retry-after"),
                 connection=response.extensions["network_stream"],
             )
+
+    async def _sent(self, body: bytes) -> httpx2.Response:
+        """Send the request; returns with the headers of the answer."""
+        request = httpx2.Request("POST", self._target, headers=self._headers, content=body)
+        if self._target.scheme == "http":
+            return await self._http.handle_async_request(request)
+        handshake = Handshake()
+        request.extensions["trace"] = handshake.trace
+        try:
+            return await self._http.handle_async_request(request)
+        finally:
+            handshake.close_unfinished()
 
     async def _content(self, response: httpx2.Response, bytes_max: int) -> bytes:
         body = Body(response.headers.get("content-encoding"), bytes_max)
@@ -153,5 +168,5 @@ class HttpTransport:
                 what = "broke off or did not speak HTTP"
             case _:
                 what = "the connection broke"
-        detail = printable(self._redact(str(error)), _DETAIL_CHARACTERS_MAX)
+        detail = printable(self._url.redact(str(error)), _DETAIL_CHARACTERS_MAX)
         return Transport(f"{what}: {detail}" if detail else what)

@@ -62,6 +62,10 @@ class EndpointUrl:
             text = text.replace(secret, "***")
         return text
 
+    def shown_cause(self, error: Exception) -> Exception | None:
+        """The error as the cause of another; None when its text quotes a secret, which a traceback would print."""
+        return error if self.redact(str(error)) == str(error) else None
+
 
 def _split(url: str) -> SplitResult | None:
     try:
@@ -69,7 +73,9 @@ def _split(url: str) -> SplitResult | None:
         _ = parts.port  # read here because it is parsed only when read
     except ValueError:
         return None
-    return parts if url.isprintable() and url.isascii() and " " not in url else None
+    # A backslash: readers differ in where the host ends.
+    plain = url.isascii() and url.isprintable() and not {" ", "\\"} & set(url)
+    return parts if plain else None
 
 
 def _is_plain_host(host: str) -> bool:

@@ -1,14 +1,15 @@
 """PostgreSQL for the contexts: connections, transactions and notifications."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
 from attrs import field, frozen
 
+from nursery.cleanup import CleanupExpired, finish
 from storage.connection import BEGIN, Connection, Isolation, Row
 from storage.listener import HEARTBEAT_SECONDS, listen
-from storage.pool import Pool, open_pool
+from storage.pool import END_SECONDS, Pool, open_pool
 from storage.server import connect, connect_arguments
 
 __all__ = ["Connection", "Database", "Isolation", "Row"]
@@ -71,8 +72,8 @@ class Database:
         try:
             yield connection
         finally:
-            # Shielded and bounded inside, which the rule cannot see.
-            await self._pool.put_back(connection)
+            with suppress(CleanupExpired):
+                await finish(self._pool.put_back, connection, seconds=END_SECONDS, on_expiry=connection.cut_off)
 
     @asynccontextmanager
     async def transaction(self, *, isolation: Isolation = "read committed") -> AsyncGenerator[Connection]:
@@ -92,8 +93,8 @@ class Database:
             # Work that is cancelled already is not committed: else the luck of the last checkpoint would decide.
             await trio.lowlevel.checkpoint_if_cancelled()
         except BaseException as error:
-            # Shielded and bounded inside, which the rule cannot see.
-            await self._pool.roll_back(connection, error)
+            with suppress(CleanupExpired):
+                await finish(self._pool.roll_back, connection, error, seconds=END_SECONDS, on_expiry=connection.cut_off)
             raise
         await self._pool.commit(connection)
 

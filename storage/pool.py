@@ -26,7 +26,8 @@ from storage.translation import TRANSLATED, NotTheWriter, cause_of
 ACQUIRE_SECONDS: Final = 30.0
 # A commit may wait for a synchronous standby.
 COMMIT_SECONDS: Final = 10.0
-ROLLBACK_SECONDS: Final = 5.0
+# For a rollback, and for the way back into the pool.
+END_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = 5.0
 
 _COMMITTED: Final = "COMMIT"
@@ -99,18 +100,22 @@ class Pool:
         if connection.fault is not None:
             await self.put_back(connection)
             raise StoreUnavailable("the transaction was lost with its connection.") from connection.fault
+        failure = await self._attempt_commit(connection, tags)
+        if failure is None:
+            return
+        refusal = connection.refusal(failure, commits=True)
+        await self.put_back(connection)
+        raise refusal or failure from cause_of(failure)
+
+    async def _attempt_commit(self, connection: Connection, tags: list[str]) -> Exception | None:
         try:
             await self._end(connection, COMMIT, tags)
         except TRANSLATED as error:
-            if tags:
-                # The outcome is known; only the return to the pool failed.
-                connection.cut_off()
-                return
-            refusal = connection.refusal(error, commits=True)
-            await self.put_back(connection)
-            if refusal is None:
-                raise
-            raise refusal from cause_of(error)
+            if not tags:
+                return error
+            # The outcome is known; only the return to the pool failed.
+            connection.cut_off()
+        return None
 
     async def _end(self, connection: Connection, verb: str | None, tags: list[str]) -> None:
         connection.lent = False

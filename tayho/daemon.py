@@ -23,44 +23,43 @@ from tayho.coordination.types import Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, harden_process, open_custody
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import Kind, OnChainKind
+from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
+from tayho.parts import Face, Parts
 from tayho.refusals import EnvironmentRefused
-from tayho.resources import Resources, open_resources, with_urls
-from tayho.serving import Face
+from tayho.resources import Resources, Urls, open_resources
 from tayho.transactions.module import LaneTaken, Transactions
 from tayho.transactions.types import TransactionSettings
 
 log = structlog.get_logger("tayho.daemon")
 
 
-async def run(settings: Settings, kinds: Sequence[Kind]) -> None:
-    """Run the process until it has drained. Raises EnvironmentRefused before anything is begun, TaskCrashed after."""
+async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
+    """Run the process until it has drained; `face` is what it shows to the outside.
+
+    Raises EnvironmentRefused before anything is begun, TaskCrashed after.
+    """
     metrics = Metrics()
     async with (
         open_bridge(),
-        _world(settings) as world,
-        open_resources(world, observe_rpc=metrics.observe_rpc) as resources,
+        _world(settings) as urls,
+        open_resources(settings, urls, observe_rpc=metrics.observe_rpc) as resources,
     ):
-        drain = Drain(seconds=world.drain_seconds)
+        drain = Drain(seconds=settings.drain_seconds)
         coordination = Coordination(
-            resources.database, resources.queue_of, world.chain_id, world.environment, _worker_settings(world)
+            resources.database, resources.queue_of, settings.chain_id, settings.environment, _worker_settings(settings)
         )
-        with _custody(world) as custody:
-            transactions = await _transactions(world, resources, coordination, custody)
-            handlers = _handlers(kinds, world.roles, resources, transactions)
-            face = Face(world, resources, coordination, transactions, metrics, drain)
-            await _run_tasks(world, coordination, transactions, handlers, face, drain)
+        with _custody(settings) as custody:
+            transactions = await _transactions(settings, resources, coordination, custody)
+            parts = Parts(settings, resources, coordination, transactions, metrics, drain)
+            handlers = _handlers(kinds, parts)
+            async with face(parts) as serve:
+                await _run_tasks(parts, handlers, serve)
 
 
-async def _run_tasks(
-    settings: Settings,
-    coordination: Coordination,
-    transactions: Transactions | None,
-    handlers: Mapping[str, Handler],
-    face: Face,
-    drain: Drain,
-) -> None:
+async def _run_tasks(parts: Parts, handlers: Mapping[str, Handler], serve: Callable[[], Awaitable[None]]) -> None:
+    settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
         async def work() -> None:
@@ -70,29 +69,31 @@ async def _run_tasks(
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
-            "http": face.serve,
+            "http": serve,
             "publisher": partial(coordination.publish, drain),
             "listener": coordination.listen,
             "stalled": partial(coordination.recover_stalled, drain),
             "worker": work,
         }
-        if transactions is not None:
-            tasks["transactions"] = transactions.run
+        if parts.transactions is not None:
+            tasks["transactions"] = parts.transactions.run
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
     log.info("stopped", reason=drain.reason)
 
 
 @asynccontextmanager
-async def _world(settings: Settings) -> AsyncGenerator[Settings]:
-    """The settings, with a throw-away PostgreSQL and Redis of their own where neither was given (local mode)."""
-    if not settings.is_local_mode:
-        yield settings
+async def _world(settings: Settings) -> AsyncGenerator[Urls]:
+    """Where everything is; in local mode a throw-away stack of the process's own, gone with it."""
+    if settings.database_url is not None and settings.redis_url is not None and settings.rpc_url is not None:
+        yield Urls(settings.database_url, settings.redis_url, settings.rpc_url, settings.rpc_read_urls)
         return
-    async with local_stack() as stack:
+    chain = None if settings.rpc_url is not None else Chain(chain_id=settings.chain_id, block_seconds=1)
+    async with local_stack(chain=chain) as stack:
         # The one schema that a process makes itself: nobody else can ever see this database.
         await migrate(stack.database_url)
-        yield with_urls(settings, database_url=stack.database_url, redis_url=stack.redis_url)
+        rpc_url = settings.rpc_url or str(stack.rpc_url)
+        yield Urls(stack.database_url, stack.redis_url, rpc_url, settings.rpc_read_urls or (rpc_url,))
 
 
 @contextmanager
@@ -101,7 +102,7 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
     if settings.signer_keys is None or settings.journal_keys is None or settings.tx_max_fee_per_gas_wei is None:
         yield None
         return
-    log.info("hardened", **harden_process())
+    log.info("hardened", applied=str(harden_process()))
     policy = SigningPolicy(frozenset({settings.chain_id}), settings.tx_max_fee_per_gas_wei)
     with open_custody(settings.signer_keys, settings.journal_keys, policy) as custody:
         yield custody
@@ -138,11 +139,13 @@ async def _transactions(
     return transactions
 
 
-def _handlers(
-    kinds: Sequence[Kind], roles: Sequence[str], resources: Resources, transactions: Transactions | None
-) -> dict[str, Handler]:
+def _handlers(kinds: Sequence[Kind], parts: Parts) -> dict[str, Handler]:
     """What runs each kind of this process's roles."""
-    return {kind.name: _handler(kind, resources, transactions) for kind in kinds if kind.role in roles}
+    return {
+        kind.name: parts.metrics.watched(kind.name, _handler(kind, parts.resources, parts.transactions))
+        for kind in kinds
+        if kind.role in parts.settings.roles
+    }
 
 
 def _handler(kind: Kind, resources: Resources, transactions: Transactions | None) -> Handler:

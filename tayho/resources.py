@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 
 from rpc.endpoint import Endpoint
 from rpc.errors import RpcError
 from rpc.methods import chain_id
-from rpc.transport import Observation
+from rpc.observation import Observation
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
@@ -32,20 +32,30 @@ class Resources:
     queue_of: Callable[[str], DeliveryQueue]
 
 
+@frozen
+class Urls:
+    """Where everything is: as configured, or as local mode brought it up."""
+
+    database_url: str = field(repr=False)
+    redis_url: str = field(repr=False)
+    rpc_url: str = field(repr=False)
+    rpc_read_urls: tuple[str, ...] = field(repr=False)
+
+
 @asynccontextmanager
 async def open_resources(
-    settings: Settings, *, observe_rpc: Callable[[Observation], None] | None = None
+    settings: Settings, urls: Urls, *, observe_rpc: Callable[[Observation], None] | None = None
 ) -> AsyncGenerator[Resources]:
     """Open everything, prove it, and close it in reverse. Raises EnvironmentRefused with every problem found."""
     async with AsyncExitStack() as opened:
         problems: list[str] = []
-        database = await _opened_database(opened, settings, problems)
-        redis = await opened.enter_async_context(open_redis(settings.redis_url))
+        database = await _opened_database(opened, settings, urls.database_url, problems)
+        redis = await opened.enter_async_context(open_redis(urls.redis_url))
         problems += await redis.check()
-        writes = await _opened_endpoint(opened, settings, settings.rpc_url, observe_rpc)
+        writes = await _opened_endpoint(opened, settings, urls.rpc_url, observe_rpc)
         reads = writes
-        if settings.rpc_read_urls[0] != settings.rpc_url:
-            reads = await _opened_endpoint(opened, settings, settings.rpc_read_urls[0], observe_rpc)
+        if urls.rpc_read_urls[0] != urls.rpc_url:
+            reads = await _opened_endpoint(opened, settings, urls.rpc_read_urls[0], observe_rpc)
         for endpoint in {id(writes): writes, id(reads): reads}.values():
             problems += await _endpoint_problems(endpoint)
         if problems or database is None:
@@ -53,11 +63,13 @@ async def open_resources(
         yield Resources(database, redis, reads, writes, _queues(redis, settings))
 
 
-async def _opened_database(opened: AsyncExitStack, settings: Settings, problems: list[str]) -> Database | None:
+async def _opened_database(
+    opened: AsyncExitStack, settings: Settings, url: str, problems: list[str]
+) -> Database | None:
     try:
         database = await opened.enter_async_context(
             Database.open(
-                settings.database_url,
+                url,
                 pool_size=settings.database_pool_size,
                 application_name=f"tayho {settings.instance_id}",
             )
@@ -105,7 +117,3 @@ def queue_name(role: str, environment: str, chain_id: int) -> str:
     """The BullMQ queue of a role."""
     return f"{role}-{environment}-{chain_id}"
 
-
-def with_urls(settings: Settings, *, database_url: str, redis_url: str) -> Settings:
-    """The settings of local mode, once its servers are up."""
-    return evolve(settings, database_url=database_url, redis_url=redis_url)

@@ -42,16 +42,16 @@ async def effects_of(node: Reads, contract: Address, job_ids: Collection[UUID]) 
 
 
 async def _check_nonces(connection: Connection) -> None:
-    """I1 and I5: every nonce from the lane's first to its fence is taken by exactly one lineage that is not abandoned."""
+    """I1 and I5: every nonce from a lane's first to its fence belongs to exactly one lineage that is not abandoned."""
     rows = await connection.fetch(
         """
-        SELECT lanes.signer, nonce, count(lineages.lineage_id) AS lineages
+        SELECT lanes.signer, taken.nonce, count(lineages.lineage_id) AS lineages
         FROM transactions.lanes AS lanes
-        CROSS JOIN LATERAL generate_series(lanes.first_nonce, lanes.next_nonce - 1) AS nonce
+        CROSS JOIN LATERAL generate_series(lanes.first_nonce, lanes.next_nonce - 1) AS taken (nonce)
         LEFT JOIN transactions.lineages AS lineages
-            ON lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer AND lineages.nonce = nonce
+            ON lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer AND lineages.nonce = taken.nonce
             AND lineages.state <> 'abandoned'
-        GROUP BY lanes.signer, nonce
+        GROUP BY lanes.signer, taken.nonce
         HAVING count(lineages.lineage_id) <> 1
         """
     )
@@ -112,7 +112,7 @@ async def _check_attempts(connection: Connection) -> None:
 
 
 async def _check_journal_knows_the_chain(connection: Connection, node: Reads) -> None:
-    """I4: every transaction that the chain has from one of our signers, at or above its first nonce, is in the journal."""
+    """I4: every transaction that the chain has of a signer, from its lane's first nonce on, is in the journal."""
     lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
     first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
     journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}

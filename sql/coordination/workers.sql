@@ -28,3 +28,12 @@ FROM coordination.workers AS workers
 WHERE workers.chain_id = $1 AND workers.environment = $2 AND workers.stopped_at IS NULL
     AND workers.heartbeat_at > clock_timestamp() - make_interval(secs => $3)
 ORDER BY workers.started_at;
+
+-- name: connections_of_server^
+-- How many processes are alive in the whole database, and how many connections the server has for them.
+SELECT
+    (
+        SELECT count(*) FROM coordination.workers AS workers
+        WHERE workers.stopped_at IS NULL AND workers.heartbeat_at > clock_timestamp() - make_interval(secs => $1)
+    ) AS live,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS connections;

@@ -24,11 +24,14 @@ def config_group() -> None:
 @ends_clearly
 def check(roles: tuple[str, ...], *, as_json: bool) -> None:
     """Show what a process of these ROLEs would run with, secrets masked; exit 2 with every problem otherwise."""
-    shown = load_settings(os.environ, roles).shown()
+    settings = load_settings(os.environ, roles)
     if as_json:
-        click.echo(json.dumps({name: {"value": value, "source": source} for name, value, source in shown}))
+        variables = {one.name: {"value": one.shown, "source": one.source} for one in settings.effective}
+        click.echo(json.dumps({"variables": variables, "warnings": settings.warnings}))
         return
     table = Table("variable", "value", "source")
-    for name, value, source in shown:
-        table.add_row(name, value, source)
+    for one in settings.effective:
+        table.add_row(one.name, one.shown, one.source)
     Console().print(table)
+    for warning in settings.warnings:
+        click.echo(f"tayho: warning: {warning}", err=True)

@@ -10,7 +10,7 @@ import click
 from nursery.asyncio_bridge import open_bridge
 from storage import migrations
 from tayho.cli.outcome import ends_clearly, run_trio
-from tayho.config import database_url_from
+from tayho.config.database_url import database_url_from
 
 
 @click.group("db")

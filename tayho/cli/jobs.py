@@ -20,6 +20,7 @@ from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
 from tayho.config import Settings, load_settings
+from tayho.config.database_url import database_url_from
 from tayho.coordination.module import JobReader
 from tayho.coordination.types import JobLine, JobRecord
 from tayho.kernel.address import Address
@@ -92,7 +93,7 @@ def inspect(job_id: UUID, *, as_json: bool) -> None:
 async def _reader(settings: Settings) -> AsyncGenerator[tuple[Database, JobReader]]:
     async with (
         open_bridge(),
-        Database.open(settings.database_url, pool_size=1, application_name="tayho cli") as database,
+        Database.open(database_url_from(os.environ), pool_size=1, application_name="tayho cli") as database,
     ):
         yield database, JobReader(database, settings.chain_id, settings.environment)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NoReturn, ParamSpec, TypeVar
 
 import click
 import trio
 
+from nursery.groups import unwrapped
 from nursery.supervise import TaskCrashed
 from storage.errors import StorageError
 from storage.migration_files import MigrationError
@@ -46,11 +47,11 @@ def ends_clearly(command: Callable[P, T]) -> Callable[P, T]:
 
 def run_trio(fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """`trio.run`, with a group of one error raised as that error."""
-    strict = functools.partial(fn, *args, **kwargs)
-    return trio.run(strict)
+    with unwrapped():
+        return trio.run(functools.partial(fn, *args, **kwargs))
 
 
-def _end(code: int, what: str, lines: object) -> None:
-    for line in lines if isinstance(lines, (list, tuple)) else [str(lines)]:
+def _end(code: int, what: str, lines: Sequence[str]) -> NoReturn:
+    for line in lines:
         click.echo(f"tayho: {what}: {line}", err=True)
     sys.exit(code)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 
 import click
+import structlog
 
+from tayho.api.process import health_face
 from tayho.cli.outcome import ends_clearly, run_trio
 from tayho.config import load_settings
 from tayho.daemon import run
 from tayho.faults import arm_from
 from tayho.observability import configure_logging
 from tayho.plugins import load_kinds
+
+log = structlog.get_logger("tayho")
 
 
 @click.command("run")
@@ -26,4 +30,6 @@ def run_command(roles: tuple[str, ...]) -> None:
     settings = load_settings(os.environ, roles)
     configure_logging(settings.log_format)
     arm_from(os.environ, settings.environment)
-    run_trio(run, settings, load_kinds())
+    for warning in settings.warnings:
+        log.warning("configuration", warning=warning)
+    run_trio(run, settings, load_kinds(), health_face)

@@ -21,7 +21,7 @@ _DATABASE_URL = re.compile(
     r"(?P<database>/[^@/?#\s]*)?(?P<options>\?[^@#\s]*)?"
 )
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._%-]+)(?::(?P<port>[0-9]{1,5}))?")
-_REDIS_OPTION = "an option after the ? that is not taken, or a value that is none, not shown"
+_AT_AFTER_HOST = re.compile(r"[^/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
 _ESCAPE = "special signs of user and password are written as %XX"
 
 
@@ -127,19 +127,23 @@ def _shown_database_url(url: str) -> str:
 
 
 def _read_redis_url(text: str) -> str:
+    refusal = _redis_refusal(text.partition("?")[0])
+    if refusal is not None:
+        raise Unusable(f"one that is refused: {refusal}", _ESCAPE)
+    if _redis_refusal(text) is not None:
+        # Not repeated: an unescaped sign in a password makes options of its parts, and storage names the options.
+        raise Unusable("an option after the ? that is not taken, or a value that is none, not shown", _ESCAPE)
+    return text
+
+
+def _redis_refusal(url: str) -> str | None:
     from storage.redis_url import RedisUrlInvalid, parse_redis_url
 
-    found = ""
-    for url in (text.partition("?")[0], text):
-        try:
-            parse_redis_url(url)
-        except RedisUrlInvalid as refused:
-            # An unescaped sign in a password makes options of its parts, so what is said of options is not repeated.
-            found = _REDIS_OPTION if url == text and "?" in text else f"one that is refused: {refused}"
-            break
-    if found:
-        raise Unusable(found, _ESCAPE)
-    return text
+    try:
+        parse_redis_url(url)
+    except RedisUrlInvalid as refused:
+        return str(refused)
+    return None
 
 
 def _shown_redis(url: str) -> str:
@@ -149,8 +153,8 @@ def _shown_redis(url: str) -> str:
 
 
 def _read_endpoint_url(text: str) -> str:
-    if "@" in re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[-1]:
-        # It ends a password with a sign in it that ended the host before: part of the password would pass for a host.
+    if _AT_AFTER_HOST.match(text):
+        # A sign in a password has ended the host before the @: the beginning of the password would pass for a port.
         raise Unusable("an @ after the host, not shown", _ESCAPE)
     try:
         EndpointUrl.parse(text)

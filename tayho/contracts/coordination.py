@@ -74,6 +74,10 @@ class Coordination(Protocol):
         """The workers whose last heartbeat is recent, oldest first."""
         ...
 
+    async def connections_wanted(self, pool_size: int, *, silent_seconds_max: float = 30) -> tuple[int, int]:
+        """What all live processes may open together if their pools are of this size, and what the server takes."""
+        ...
+
     async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
         """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
 

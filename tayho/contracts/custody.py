@@ -32,6 +32,7 @@ from tayho.custody.types import (
     SignedTransaction,
     SigningPolicy,
     SigningRequest,
+    Undecodable,
 )
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
@@ -57,6 +58,7 @@ __all__ = [
     "SigningPolicy",
     "SigningRefused",
     "SigningRequest",
+    "Undecodable",
     "UnknownKeyId",
     "UnknownSigner",
 ]

@@ -15,22 +15,51 @@ from tayho.transactions.errors import (
     LaneTaken,
     LineageDrifted,
     MarketAboveCeiling,
+    NoLaneOpen,
+    NoLongerUnsigned,
     TransactionError,
 )
-from tayho.transactions.types import LaneStatus, LineageRecord, MemberRecord, TransactionSettings
+from tayho.transactions.types import (
+    Allocation,
+    Answer,
+    AnswerKind,
+    Fee,
+    LaneStatus,
+    Lineage,
+    LineageRecord,
+    Mark,
+    MemberRecord,
+    Persistence,
+    SignedMember,
+    Simulated,
+    TransactionSettings,
+    WouldRevert,
+)
 
 __all__ = [
+    "Allocation",
+    "Answer",
+    "AnswerKind",
     "BroadcastDoubtful",
     "ChainUnsupported",
+    "Fee",
     "LaneStatus",
     "LaneTaken",
+    "Lineage",
     "LineageDrifted",
     "LineageRecord",
+    "Mark",
     "MarketAboveCeiling",
     "MemberRecord",
+    "NoLaneOpen",
+    "NoLongerUnsigned",
+    "Persistence",
+    "SignedMember",
+    "Simulated",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "WouldRevert",
 ]
 
 

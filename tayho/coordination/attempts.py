@@ -29,6 +29,7 @@ BeginVerdict: TypeAlias = Literal[
     "exhausted",
     "foreign",
     "unknown_job",
+    "damaged",
 ]
 EndVerdict: TypeAlias = Literal["completed", "not_actionable", "failed", "returned"]
 

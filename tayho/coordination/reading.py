@@ -53,3 +53,10 @@ class JobReader:
         async with self._database.connection() as connection:
             rows = await store.LIVE_WORKERS(connection, self._chain_id, self._environment, float(silent_seconds_max))
         return [value_from(LiveWorker, row, roles=tuple(row["roles"])) for row in rows]
+
+    async def connections_wanted(self, pool_size: int, *, silent_seconds_max: float = 30) -> tuple[int, int]:
+        """What all live processes may open together if their pools are of this size, and what the server takes."""
+        async with self._database.connection() as connection:
+            row = await store.CONNECTIONS_OF_SERVER(connection, float(silent_seconds_max))
+        # Each process has its pool, and one connection that listens.
+        return (0, 0) if row is None else (row["live"] * (pool_size + 1), row["connections"])

@@ -39,6 +39,7 @@ REGISTER_WORKER = command("coordination/workers.register")
 HEARTBEAT = scalar("coordination/workers.heartbeat")
 DRAIN_WORKER = command("coordination/workers.drain")
 STOP_WORKER = command("coordination/workers.stop")
+CONNECTIONS_OF_SERVER = one("coordination/workers.connections_of_server")
 LIVE_WORKERS = many("coordination/workers.live_workers")
 
 

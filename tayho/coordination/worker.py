@@ -30,6 +30,13 @@ TROUBLE_SECONDS = 1
 # A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10).
 UNKNOWN_KIND_DELAY_SECONDS = 30
 END_SECONDS = 10
+JOB_RETRY = "retry"
+DECLINED = {
+    "damaged": "the record is damaged: its data are missing or unreadable",
+    "unknown_job": "there is no such job",
+    "foreign": "the job belongs to another chain or environment",
+    "exhausted": "every attempt is spent",
+}
 
 
 class Worker:
@@ -137,7 +144,7 @@ class Worker:
         whole = [delivery for delivery in taken if delivery.damaged is None]
         for delivery in taken:
             if delivery.damaged is not None:
-                await queue.fail(delivery, f"the record is damaged: {delivery.damaged}", retry=False)
+                await self._decline(queue, Begun(delivery, "damaged"))
         if not whole:
             return
         async with self._database.connection() as connection:
@@ -165,12 +172,11 @@ class Worker:
         match begun.verdict:
             case "early":
                 await queue.put_back(begun.delivery, delay_seconds=begun.early_seconds)
+                step("delivery.after_decline")
             case "unknown_kind":
                 await queue.put_back(begun.delivery, delay_seconds=UNKNOWN_KIND_DELAY_SECONDS)
-            case "unknown_job" | "foreign":
-                await queue.fail(begun.delivery, "no such job in this chain and environment", retry=False)
-            case "exhausted":
-                await queue.fail(begun.delivery, "every attempt is spent", retry=False)
+            case "damaged" | "unknown_job" | "foreign" | "exhausted":
+                await queue.fail(begun.delivery, DECLINED[begun.verdict], retry=False)
             case _:
                 await self._acks[queue.name].submit(Completion(begun.delivery))
 
@@ -211,12 +217,12 @@ class Worker:
 
     async def _end(self, held: Held, end: End | Ended) -> None:
         """Write the end, then acknowledge. The acknowledgement is best effort: PostgreSQL has decided (DLV-5)."""
-        state = await self._ends.submit(end) if isinstance(end, End) else "ended"
+        goes_on = isinstance(end, End) and await self._ends.submit(end) == JOB_RETRY
         held.is_acknowledging = True
         queue, delivery = held.queue, held.delivery
         match end:
             case End(verdict="failed"):
-                await queue.fail(delivery, str(end.detail["message"]), retry=state == "retry")
+                await queue.fail(delivery, str(end.detail["message"]), retry=goes_on)
             case End(verdict="returned"):
                 await queue.put_back(delivery, delay_seconds=end.delay_seconds)
             case _:

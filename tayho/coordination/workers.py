@@ -10,6 +10,7 @@ from uuid import UUID
 from nursery.drain import Drain
 from storage.database import Database
 from tayho.coordination.store import HEARTBEAT, REGISTER_WORKER, STOP_WORKER
+from tayho.kernel.steps import step
 
 HEARTBEAT_SECONDS = 5
 
@@ -37,11 +38,13 @@ class WorkerRow:
                 os.getpid(),
                 version,
             )
+        step("worker.after_register")
 
     async def heartbeat(self) -> None:
         """Say that this worker lives, and hear whether it is to drain."""
         async with self._database.connection() as connection:
             draining = await HEARTBEAT(connection, self.worker_id)
+        step("worker.after_heartbeat")
         if draining:
             self._drain.request("an operator asked this instance to drain")
 
@@ -49,3 +52,4 @@ class WorkerRow:
         """Record that this worker has ended in order."""
         async with self._database.connection() as connection:
             await STOP_WORKER(connection, self.worker_id)
+        step("worker.after_stop")

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 import rlp  # pyright: ignore[reportMissingTypeStubs]
-from attrs import frozen
 from coincurve import PublicKey
 from eth_utils.crypto import keccak
 from rlp.exceptions import RLPException  # pyright: ignore[reportMissingTypeStubs]
 
 from tayho.custody.derivation import address_of
-from tayho.custody.types import SigningRequest
+from tayho.custody.types import SigningRequest, Undecodable
 from tayho.kernel.address import ADDRESS_BYTES, Address
 from tayho.kernel.opaque import Opaque
 
@@ -30,13 +29,6 @@ _ACCESS_LIST = 8
 _WORD_BYTES = 32
 # secp256k1's group order, halved: a higher s is the same signature malleated (EIP-2).
 _S_MAX = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
-
-
-@frozen
-class Undecodable:
-    """The bytes are no signed EIP-1559 transaction with a destination. `why` quotes none of them."""
-
-    why: str
 
 
 class _Malformed(ValueError):

@@ -7,11 +7,11 @@ import os
 from Crypto.Cipher import AES
 from Crypto.Cipher._mode_gcm import GcmMode
 
-from tayho.custody.eip1559 import Undecodable, decode, transaction_hash
+from tayho.custody.eip1559 import decode, transaction_hash
 from tayho.custody.errors import SealBroken, SealFault, UnknownKeyId
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import JournalKeys
-from tayho.custody.types import SealBinding, SealedTransaction
+from tayho.custody.types import SealBinding, SealedTransaction, Undecodable
 from tayho.kernel.call_hash import call_hash
 from tayho.kernel.opaque import Opaque
 

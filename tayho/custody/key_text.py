@@ -18,7 +18,7 @@ _WHOLE = "the text"
 
 
 class EntryRefused(Exception):
-    """An entry cannot be used. Ends inside this package: its traceback holds the entry."""
+    """An entry cannot be used. It ends in `problems_of`: its traceback, and the decoder's behind it, hold the text."""
 
     def __init__(self, fault: KeyFault, detail: str) -> None:
         self.fault = fault
@@ -88,10 +88,9 @@ def _document(text: str) -> object:
         return cast("object", json.loads(text, object_pairs_hook=lambda pairs: _Object(tuple(pairs))))
     except json.JSONDecodeError as error:
         detail = f"{error.msg} at line {error.lineno}, column {error.colno}"
-    except (ValueError, RecursionError):
-        detail = "a number or a nesting beyond all measure"
-    # Raised here, not above: the decoder's error carries the whole text, and would stay attached as context.
-    raise EntryRefused(KeyFault.NOT_JSON, detail)
+        raise EntryRefused(KeyFault.NOT_JSON, detail) from error
+    except (ValueError, RecursionError) as error:
+        raise EntryRefused(KeyFault.NOT_JSON, "a number or a nesting beyond all measure") from error
 
 
 def _json_kind(value: object) -> str:

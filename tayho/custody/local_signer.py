@@ -7,11 +7,11 @@ from typing import cast
 from attrs import fields
 from coincurve import PrivateKey
 
-from tayho.custody.eip1559 import Undecodable, decode, signed_bytes, signing_digest, transaction_hash
+from tayho.custody.eip1559 import decode, signed_bytes, signing_digest, transaction_hash
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import SignerKeys
-from tayho.custody.types import Reservation, SignedTransaction, SigningPolicy, SigningRequest
+from tayho.custody.types import Reservation, SignedTransaction, SigningPolicy, SigningRequest, Undecodable
 from tayho.custody.validation import refusals
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import trio
 
-from tayho.custody.errors import CustodyError
+from tayho.custody.errors import CustodyError, KeysRefused
 from tayho.custody.hardening import harden_process
 from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
@@ -24,7 +24,18 @@ from tayho.custody.types import (
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 
-__all__ = ["Custody", "SigningPolicy", "harden_process", "open_custody", "parse_journal_keys", "parse_signer_keys"]
+__all__ = [
+    "Custody",
+    "CustodyError",
+    "JournalKeys",
+    "KeysRefused",
+    "SignerKeys",
+    "SigningPolicy",
+    "harden_process",
+    "open_custody",
+    "parse_journal_keys",
+    "parse_signer_keys",
+]
 
 
 class Custody:

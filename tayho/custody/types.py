@@ -96,6 +96,13 @@ class SignedTransaction:
 
 
 @frozen
+class Undecodable:
+    """What was read is no signed EIP-1559 transaction with a destination. `why` quotes none of its bytes."""
+
+    why: str
+
+
+@frozen
 class SealedTransaction:
     """Signed bytes as the journal stores them: AES-256-GCM, the 16-byte tag at the ciphertext's end."""
 

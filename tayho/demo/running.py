@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import time
 from collections.abc import Callable
 from uuid import UUID
@@ -155,7 +155,7 @@ def _replica_environment(stack: LocalStack) -> dict[str, str]:
         "CHAIN_ID": str(CHAIN_ID),
         "ENVIRONMENT": ENVIRONMENT,
         "SIGNER_KEYS": json.dumps(dict(PUBLIC_ACCOUNTS)),
-        "TX_JOURNAL_KEYS": json.dumps({"demo": f"0x{os.urandom(32).hex()}"}),
+        "TX_JOURNAL_KEYS": json.dumps({"demo": f"0x{secrets.token_hex(32)}"}),
         "TX_JOURNAL_ACTIVE_KEY_ID": "demo",
         "TX_MAX_FEE_PER_GAS_WEI": str(100 * 10**9),
         "TX_CONFIRMATIONS": str(CONFIRMATIONS),

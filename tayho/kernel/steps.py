@@ -15,6 +15,10 @@ STEPS: frozenset[str] = frozenset(
         "attempt.after_begin",
         "attempt.after_end",
         "attempt.after_ack",
+        "delivery.after_decline",
+        "worker.after_register",
+        "worker.after_heartbeat",
+        "worker.after_stop",
         # transactions
         "lane.after_register",
         "journal.after_allocate",
@@ -23,7 +27,9 @@ STEPS: frozenset[str] = frozenset(
         "broadcast.after_send",
         "journal.after_mark",
         "journal.after_abandon",
+        "reconcile.after_filler_claim",
         "reconcile.after_claim",
+        "reconcile.after_note",
         "reconcile.after_rebroadcast",
         "reconcile.after_finalise",
     }

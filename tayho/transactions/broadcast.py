@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-from attrs import frozen
-
 from rpc import methods
 from rpc.errors import RpcError, RpcRefused
 from rpc.reads import Reads
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-
-AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
+from tayho.transactions.types import Answer
 
 # geth, reth, erigon: "already known"; anvil: "transaction already imported"; besu, hardhat: "known transaction".
 # `unknown transaction` is another matter, hence the word boundary kept by hand.
 _KNOWN = ("already known", "already imported", "alreadyknown", "already exists", "existing txn with same hash")
-
-
-@frozen
-class Answer:
-    """What one node said to one send."""
-
-    kind: AnswerKind
-    detail: str | None = None
-
-    @property
-    def is_out(self) -> bool:
-        """The node has these very bytes. No proof that it keeps them: only a receipt ends the doubt."""
-        return self.kind in ("accepted", "already_known")
 
 
 def classify(tx_hash: bytes, answer: bytes | RpcError) -> Answer:

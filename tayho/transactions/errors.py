@@ -45,3 +45,11 @@ class ChainUnsupported(TransactionError):
 
 class LineageDrifted(TransactionError):
     """A lineage changed between two statements that must see it alike; the whole change was rolled back."""
+
+
+class NoLaneOpen(TransactionError):
+    """Every lane of the pool is closed or full. Nothing was allocated."""
+
+
+class NoLongerUnsigned(TransactionError):
+    """Another replica signed the filler first. Nothing was written."""

@@ -17,12 +17,21 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
-from tayho.transactions.broadcast import Answer, Broadcaster
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling
-from tayho.transactions.journal import Allocation, Journal, Mark, NoLaneOpen, Persistence
-from tayho.transactions.lineage import Lineage, SignedMember
-from tayho.transactions.simulation import Simulated, WouldRevert, simulate
-from tayho.transactions.types import TransactionSettings
+from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.journal import Journal
+from tayho.transactions.simulation import simulate
+from tayho.transactions.types import (
+    Allocation,
+    Answer,
+    Lineage,
+    Mark,
+    Persistence,
+    SignedMember,
+    Simulated,
+    TransactionSettings,
+    WouldRevert,
+)
 
 log = structlog.get_logger("tayho.transactions")
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from tayho.transactions.errors import MarketAboveCeiling
+from tayho.transactions.types import Fee
 
 # The base fee rises by at most 1/8 a block (EIP-1559): doubling it outlasts six full blocks.
 BASE_FEE_HEADROOM = 2
 GAS_BUFFER_BASIS_POINTS = 2_000
 BASIS_POINTS = 10_000
-
-
-@frozen
-class Fee:
-    """The two fee fields of an EIP-1559 transaction, in wei per gas."""
-
-    max_fee_per_gas_wei: int
-    max_priority_fee_per_gas_wei: int
 
 
 def fee_for_market(base_fee_wei: int, tip_wei: int, fee_wei_max: int) -> Fee:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from storage.database import Connection, Database
 from tayho.contracts.coordination import Coordination
@@ -14,42 +14,19 @@ from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt, StaleAttempt
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
-from tayho.kinds import Call
 from tayho.transactions import store
-from tayho.transactions.broadcast import Answer
-from tayho.transactions.lineage import Lineage, SignedMember, filler_call_hash
+from tayho.transactions.errors import NoLaneOpen, NoLongerUnsigned
+from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.round_robin import choose_lanes
-from tayho.transactions.types import LaneStatus, TransactionSettings
-
-
-class NoLaneOpen(Exception):
-    """Every lane of the pool is closed or full. Nothing was allocated."""
-
-
-@frozen
-class Allocation:
-    """One job's wish for a nonce."""
-
-    attempt: Attempt
-    call: Call
-
-
-@frozen
-class Persistence:
-    """One signed transaction's way into the journal; without an attempt it is a filler's."""
-
-    attempt: Attempt | None
-    member: SignedMember
-
-
-@frozen
-class Mark:
-    """One send that a node has answered."""
-
-    attempt: Attempt
-    tx_hash: bytes
-    endpoint: str
-    answer: Answer
+from tayho.transactions.types import (
+    Allocation,
+    LaneStatus,
+    Lineage,
+    Mark,
+    Persistence,
+    SignedMember,
+    TransactionSettings,
+)
 
 
 class Journal:
@@ -203,7 +180,3 @@ class Journal:
             if row is None:
                 raise StaleAttempt(attempt)
         step("journal.after_abandon")
-
-
-class NoLongerUnsigned(Exception):
-    """Another replica signed the filler first. Nothing was written."""

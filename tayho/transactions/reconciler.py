@@ -19,10 +19,9 @@ from tayho.contracts.custody import Custody
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.broadcast import Answer, Broadcaster
-from tayho.transactions.errors import LineageDrifted
+from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned
 from tayho.transactions.executor import Executor
-from tayho.transactions.journal import Persistence
 from tayho.transactions.reconcile_rules import (
     ChainView,
     Decision,
@@ -32,8 +31,7 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
-from tayho.transactions.simulation import WouldRevert
-from tayho.transactions.types import TransactionSettings
+from tayho.transactions.types import Answer, Persistence, TransactionSettings, WouldRevert
 
 log = structlog.get_logger("tayho.reconciler")
 
@@ -174,6 +172,7 @@ class Reconciler:
             await store.NOTE_INCLUSION(
                 connection, [lineage_id for lineage_id, _ in changes], [number for _, number in changes]
             )
+        step("reconcile.after_note")
 
     async def _resend(self, decisions: Sequence[Decision]) -> None:
         """Send what no node shows, lowest nonce first: a node may refuse a gap, never the next in line."""
@@ -218,13 +217,17 @@ class Reconciler:
                 CLAIM_MAX,
                 float(settings.reconcile_seconds),
             )
+        step("reconcile.after_filler_claim")
         for row in rows:
             lineage = store.lineage_of(row)
             signed = await self._executor.sign(lineage)
             if isinstance(signed, WouldRevert):
                 log.error("filler_would_revert", signer=str(lineage.signer), nonce=lineage.nonce, reason=signed.reason)
                 continue
-            await self._executor.persistences.submit(Persistence(None, signed))
+            try:
+                await self._executor.persistences.submit(Persistence(None, signed))
+            except NoLongerUnsigned:
+                log.info("filler_signed_elsewhere", signer=str(lineage.signer), nonce=lineage.nonce)
 
 
 def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from rpc import methods
 from rpc.errors import Reverted
 from rpc.reads import Call as Question
@@ -12,25 +10,10 @@ from rpc.values import Header
 from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.errors import ChainUnsupported
-from tayho.transactions.fees import Fee, buffered_gas, fee_for_market
+from tayho.transactions.fees import buffered_gas, fee_for_market
+from tayho.transactions.types import Fee, Simulated, WouldRevert
 
 GAS_LIMIT_MAX = 2**24  # EIP-7825
-
-
-@frozen
-class Simulated:
-    """The call succeeds at the block asked: its gas limit and the market's fee."""
-
-    gas_limit: int
-    fee: Fee
-
-
-@frozen
-class WouldRevert:
-    """The call reverts deterministically at the block asked."""
-
-    reason: str
-    block_number: int
 
 
 async def simulate(

@@ -10,8 +10,7 @@ from storage.rows import value_from
 from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
-from tayho.transactions.lineage import Lineage
-from tayho.transactions.types import LaneStatus, LineageRecord, MemberRecord
+from tayho.transactions.types import LaneStatus, Lineage, LineageRecord, MemberRecord
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from attrs import frozen
 
 from tayho.kernel.address import Address
+from tayho.kernel.jobs import Attempt
+from tayho.kernel.opaque import Opaque
+from tayho.kinds import Call
 
 
 @frozen
@@ -70,3 +74,99 @@ class LineageRecord:
     allocated_at: datetime
     ended_at: datetime | None
     members: tuple[MemberRecord, ...]
+
+
+@frozen
+class Fee:
+    """The two fee fields of an EIP-1559 transaction, in wei per gas."""
+
+    max_fee_per_gas_wei: int
+    max_priority_fee_per_gas_wei: int
+
+
+@frozen
+class Simulated:
+    """The call succeeds at the block asked: its gas limit and the market's fee."""
+
+    gas_limit: int
+    fee: Fee
+
+
+@frozen
+class WouldRevert:
+    """The call reverts deterministically at the block asked."""
+
+    reason: str
+    block_number: int
+
+
+@frozen
+class Lineage:
+    """The one (chain, signer, nonce, call hash) of a job, or of a filler, and how far it has come."""
+
+    lineage_id: UUID
+    purpose: str
+    job_id: UUID | None
+    chain_id: int
+    signer: Address
+    nonce: int
+    call: Call
+    call_hash: bytes
+    state: str
+    active_tx_hash: bytes | None = None
+
+
+@frozen
+class SignedMember:
+    """A signed transaction on its way into the journal and, after that, to a node."""
+
+    lineage: Lineage
+    tx_hash: bytes
+    raw: Opaque
+    gas_limit: int
+    fee: Fee
+    key_id: str
+    cipher_nonce: bytes
+    ciphertext: bytes
+
+
+AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
+
+
+@frozen
+class Answer:
+    """What one node said to one send."""
+
+    kind: AnswerKind
+    detail: str | None = None
+
+    @property
+    def is_out(self) -> bool:
+        """The node has these very bytes. No proof that it keeps them: only a receipt ends the doubt."""
+        return self.kind in ("accepted", "already_known")
+
+
+@frozen
+class Allocation:
+    """One job's wish for a nonce."""
+
+    attempt: Attempt
+    call: Call
+
+
+@frozen
+class Persistence:
+    """One signed transaction's way into the journal; without an attempt it is a filler's."""
+
+    attempt: Attempt | None
+    member: SignedMember
+
+
+@frozen
+class Mark:
+    """One send that a node has answered."""
+
+    attempt: Attempt
+    tx_hash: bytes
+    endpoint: str
+    answer: Answer

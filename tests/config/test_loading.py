@@ -243,7 +243,7 @@ def test_a_check_without_a_role_reads_what_is_there():
 
 
 def test_keys_that_were_read_are_wiped_when_the_rest_is_refused(monkeypatch):
-    """Goal: a refused configuration leaves no key behind. Method: keep the rings that custody makes and look at them."""
+    """Goal: a refused configuration leaves no key behind. Method: look at the rings that custody made."""
     from tayho.config import loading
     from tayho.custody import module
 

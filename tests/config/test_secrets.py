@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from pathlib import Path
 
@@ -110,11 +109,9 @@ def test_a_file_without_a_usable_text_is_refused(content, found, tmp_path):
 
 def test_an_endless_file_is_not_read_to_its_end():
     """Goal: a device in place of a secret does not fill the memory. Method: the endless device itself."""
-    _, shown = all_that_is_shown({**SIGNING, "REDIS_URL_FILE": "/dev/zero", "REDIS_URL": ""}, ["payouts"])
-    assert "one of the two forms" in shown
     environ = {name: text for name, text in SIGNING.items() if name != "REDIS_URL"}
     _, shown = all_that_is_shown({**environ, "REDIS_URL_FILE": "/dev/zero"}, ["payouts"])
-    assert "REDIS_URL_FILE" in shown
+    assert "found /dev/zero: it holds more than 1000000 characters" in shown
 
 
 def test_an_env_file_is_not_read(tmp_path, monkeypatch):
@@ -139,7 +136,9 @@ def test_an_accepted_configuration_shows_no_secret():
 
 
 @pytest.mark.parametrize("variable", MASKED, ids=lambda variable: variable.name)
-@pytest.mark.parametrize("spoiled", ["{}x", "{} {}", "x{}", "{}@", "@{}", "{}:99999", '{}"', "{}\x1b", "{}#/@", "[{}", ":{}"])
+@pytest.mark.parametrize(
+    "spoiled", ["{}x", "{} {}", "x{}", "{}@", "@{}", "{}:99999", '{}"', "{}\x1b", "{}#/@", "[{}", ":{}"]
+)
 def test_a_refused_secret_is_not_quoted(variable, spoiled):
     """Goal: a slip in a secret does not print it. Method: spoil each secret in many ways and look for it."""
     for misplaced in (LIVE[variable.name], *SECRETS):
@@ -172,7 +171,7 @@ TEXTS = st.one_of(
     mounted=st.one_of(st.text(max_size=40), st.sampled_from([OSError(5, "broken"), ValueError("no"), *LIVE.values()])),
 )
 def test_no_environment_raises_anything_but_a_refusal(environ, base, roles, mounted):
-    """Goal: no text crashes the start, and none of the secrets is shown. Method: random environments over valid ones."""
+    """Goal: no text crashes the start, no secret is shown. Method: random environments laid over valid ones."""
 
     def read_file(_path: Path) -> str:
         if isinstance(mounted, Exception):
@@ -181,17 +180,14 @@ def test_no_environment_raises_anything_but_a_refusal(environ, base, roles, moun
 
     loaded, shown = all_that_is_shown({**base, **environ}, roles, read_file)
     assert shown.encode()
-    assert not [secret for secret in (KEY_HEX, OTHER_KEY_HEX, JOURNAL_HEX, PASSWORD, PATH_KEY) if secret in shown]
+    assert not [secret for secret in SECRETS if secret in shown]
     if loaded is not None:
         assert loaded.is_local_mode == (loaded.database_url is None) == (loaded.redis_url is None)
-        for ring in (loaded.signer_keys, loaded.journal_keys):
-            with contextlib.suppress(AttributeError):
-                ring.wipe()
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    password=st.text(alphabet="abc%/@:#?[]!$&'()*+,;= éπ", min_size=1, max_size=12).map(lambda text: f"{text}q7Zw9{text}"),
+    sign=st.text(alphabet="abc%/@:#?[]!$&'()*+,;= éπ", min_size=1, max_size=12),
     template=st.sampled_from(
         [
             ("DATABASE_URL", "postgresql://user:{}@db:5432/tayho"),
@@ -204,9 +200,9 @@ def test_no_environment_raises_anything_but_a_refusal(environ, base, roles, moun
         ]
     ),
 )
-def test_a_password_with_any_signs_in_it_is_not_shown(password, template):
+def test_a_password_with_any_signs_in_it_is_not_shown(sign, template):
     """Goal: an unescaped sign moves no part of a password to where it is printed. Method: random ones in each URL."""
     name, url = template
-    _, shown = all_that_is_shown({**SIGNING, name: url.format(password)}, ["payouts"])
+    _, shown = all_that_is_shown({**SIGNING, name: url.format(f"{sign}q7Zw9{sign}")}, ["payouts"])
     assert "q7Zw9" not in shown
     assert "q7zw9" not in shown

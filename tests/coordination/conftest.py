@@ -9,16 +9,16 @@ from uuid import UUID
 import pytest
 from attrs import define
 
+from nursery.drain import Drain
 from storage.database import Database
 from storage.delivery import DeliveryQueue
-from storage.redis_client import open_redis
 from storage.records import Delivery, delivery_id
+from storage.redis_client import open_redis
 from tayho.coordination.attempts import Begun, begin
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import NewJob, WorkerSettings
 from tayho.coordination.workers import WorkerRow
 from tayho.kernel.ids import new_id
-from nursery.drain import Drain
 
 CHAIN_ID = 31337
 ENVIRONMENT = "test"
@@ -51,9 +51,7 @@ class Plane:
 
     async def begin(self, job_id: UUID, worker_id: UUID, *, generation: int = 1, token: str | None = None) -> Begun:
         """Begin an attempt as if BullMQ had handed the delivery out under a token of its own."""
-        delivery = Delivery(
-            delivery_id(job_id, generation), token or new_id().hex, "kind", {}, 0, 3, 0, None, None, {}
-        )
+        delivery = Delivery(delivery_id(job_id, generation), token or new_id().hex, "kind", {}, 0, 3, 0, None, None, {})
         async with self.database.connection() as connection:
             (begun,) = await begin(
                 connection,
@@ -91,4 +89,3 @@ async def plane(database: Database, redis_url: str) -> AsyncIterator[Plane]:
             return DeliveryQueue(redis, prefix="{tayho}", name=role, lock_seconds=SETTINGS.lock_seconds)
 
         yield Plane(database, queue_of, Coordination(database, queue_of, CHAIN_ID, ENVIRONMENT, SETTINGS))
-

@@ -23,7 +23,7 @@ async def test_result_arguments_and_running_loop_reach_the_coroutine() -> None:
 
 
 async def test_function_that_builds_its_awaitable_on_the_running_loop() -> None:
-    """Goal: the call itself happens inside asyncio. Method: a plain function that makes a future of the running loop."""
+    """Goal: the call itself happens inside asyncio. Method: a plain function that makes a future of that loop."""
 
     def future_of_three() -> "asyncio.Future[int]":
         loop = asyncio.get_running_loop()
@@ -249,7 +249,7 @@ async def test_outside_a_bridge_is_refused_with_the_way_out() -> None:
 
 
 async def test_caller_that_outlives_the_bridge_is_not_left_waiting() -> None:
-    """Goal: closing the bridge ends every call in it. Method: leave the bridge under a call that would wait for ever."""
+    """Goal: closing the bridge ends every call in it. Method: leave the bridge under a call that waits for ever."""
     failures: list[BaseException] = []
 
     async def waits_for_ever() -> None:
@@ -259,20 +259,23 @@ async def test_caller_that_outlives_the_bridge_is_not_left_waiting() -> None:
             failures.append(error)
 
     with trio.fail_after(5):
-        async with trio.open_nursery() as tasks:
-            async with open_bridge():
-                tasks.start_soon(waits_for_ever)
-                await trio.testing.wait_all_tasks_blocked()
+        async with trio.open_nursery() as tasks, open_bridge():
+            tasks.start_soon(waits_for_ever)
+            await trio.testing.wait_all_tasks_blocked()
     assert len(failures) == 1
 
 
 async def test_error_of_the_body_leaves_the_bridge_bare() -> None:
     """Goal: callers of open_bridge need no except*. Method: raise with a cause through it."""
     cause = OSError("below")
-    with pytest.raises(LookupError) as caught:
+
+    async def body() -> None:
         async with open_bridge():
             await trio.lowlevel.checkpoint()
             raise LookupError("absent") from cause
+
+    with pytest.raises(LookupError) as caught:
+        await body()
     assert caught.value.__cause__ is cause
 
 

@@ -55,12 +55,11 @@ async def test_running_handlers_get_exactly_the_drain_seconds(autojump_clock: tr
 
     async with trio.open_nursery() as tasks:
         tasks.start_soon(_request_after, drain, 10)
-        async with drain.bounded() as bounded:
-            async with trio.open_nursery() as handlers:
-                handlers.start_soon(handle, "short", 30)
-                handlers.start_soon(handle, "long", 1000)
-                await drain.wait_requested()
-                ended.append(("intake", trio.current_time()))
+        async with drain.bounded() as bounded, trio.open_nursery() as handlers:
+            handlers.start_soon(handle, "short", 30)
+            handlers.start_soon(handle, "long", 1000)
+            await drain.wait_requested()
+            ended.append(("intake", trio.current_time()))
     assert ended == [("intake", 10), ("short", 30), ("long cut off", 70)]
     assert bounded.cut_off
 
@@ -76,13 +75,30 @@ async def test_bounded_opened_after_the_deadline_cuts_off_at_once(autojump_clock
     assert trio.current_time() == 6
 
 
+async def test_body_that_ends_by_itself_past_the_deadline_is_not_cut_off(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Goal: only what was in fact cancelled counts as unfinished. Method: the clock passes the deadline in the last
+    step of the body, after its last await."""
+    drain = Drain(seconds=5)
+    drain.request("SIGTERM")
+    async with drain.bounded() as bounded:
+        await trio.sleep(1)
+        autojump_clock.jump(100)
+    assert not bounded.cut_off
+
+
 async def test_error_leaves_bare_and_outer_cancellation_is_not_cut_off(autojump_clock: trio.testing.MockClock) -> None:
     """Goal: three ends are told apart. Method: raise in the body; cancel from outside."""
     drain = Drain(seconds=5)
-    with pytest.raises(LookupError):
+
+    async def fails() -> None:
         async with drain.bounded():
             await trio.sleep(1)
             raise LookupError("absent")
+
+    with pytest.raises(LookupError):
+        await fails()
     with trio.move_on_after(1) as outer:
         async with drain.bounded() as bounded:
             await trio.sleep_forever()
@@ -101,10 +117,13 @@ async def test_error_of_a_handler_while_others_are_cut_off_is_not_lost(autojump_
         finally:
             raise LookupError("absent")
 
-    with pytest.raises(ExceptionGroup) as caught:
+    async def work() -> None:
         async with drain.bounded(), trio.open_nursery() as handlers:
             handlers.start_soon(fails_when_cut_off)
             handlers.start_soon(fails_when_cut_off)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await work()
     assert [type(error) for error in caught.value.exceptions] == [LookupError, LookupError]
 
 

@@ -21,16 +21,20 @@ def test_unwrapped_raises_the_member_itself_with_its_own_context() -> None:
 
     def fail() -> None:
         try:
-            raise OSError("below")
-        except OSError:
+            int("no number")
+        except ValueError:
             raise LookupError("absent")  # noqa: B904 - the implicit context is what is tested
 
-    with pytest.raises(LookupError) as caught, unwrapped():
-        try:
-            fail()
-        except LookupError as error:
-            raise ExceptionGroup("outer", [ExceptionGroup("inner", [error])]) from None
-    assert isinstance(caught.value.__context__, OSError)
+    def fail_in_groups() -> None:
+        with unwrapped():
+            try:
+                fail()
+            except LookupError as error:
+                raise ExceptionGroup("outer", [ExceptionGroup("inner", [error])]) from None
+
+    with pytest.raises(LookupError) as caught:
+        fail_in_groups()
+    assert isinstance(caught.value.__context__, ValueError)
     assert caught.value.__cause__ is None
     assert "fail" in [entry.name for entry in caught.traceback]
 

@@ -37,7 +37,7 @@ class Diary:
 
 
 async def test_runs_at_once_and_then_a_period_after_each_end(autojump_clock: trio.testing.MockClock) -> None:
-    """Goal: the period counts from the end of a run, so that slow work never overlaps. Method: work of 3 s every 10 s."""
+    """Goal: the period counts from the end of a run, so slow work never overlaps. Method: 3 s of work each 10 s."""
     diary = Diary(seconds=3)
     with trio.move_on_after(40):
         await every(10, diary.work, jitter=0)
@@ -166,7 +166,7 @@ async def test_other_errors_leave_bare(autojump_clock: trio.testing.MockClock) -
 async def test_drain_ends_a_sleeping_loop_at_once_and_a_running_one_after_its_run(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Goal: the stop waits for work, not for sleep. Method: request in the sleep, in a run, in a backoff, beforehand."""
+    """Goal: the stop waits for work, not for sleep. Method: request in sleep, run, backoff, beforehand."""
     for requested_at, ends_at, diary in (
         (5, 5, Diary(seconds=2)),
         (1, 2, Diary(seconds=2)),
@@ -244,9 +244,7 @@ FLOATS = st.floats(0, 1)
 @given(period=st.floats(0, 86400), jitter=FLOATS, chance=FLOATS)
 def test_delay_after_a_success_is_the_period_within_its_jitter(period: float, jitter: float, chance: float) -> None:
     """Goal: bounds of the spread. Method: any period, jitter and draw."""
-    delay = next_delay_seconds(
-        period_seconds=period, jitter=jitter, failures=0, backoff_seconds_max=30, chance=chance
-    )
+    delay = next_delay_seconds(period_seconds=period, jitter=jitter, failures=0, backoff_seconds_max=30, chance=chance)
     assert period * (1 - jitter) - 1e-6 <= delay <= period * (1 + jitter) + 1e-6
     assert delay >= 0
 

@@ -40,14 +40,13 @@ async def test_second_signal_is_told_and_does_not_skip_the_drain() -> None:
     """Goal: impatience cannot cut off work. Method: a bounded body must survive the second signal, with the first
     reason and the first deadline."""
     drain, repeats = Drain(seconds=60), list[str]()
-    async with watching(drain, repeats):
-        async with drain.bounded() as bounded:
-            os.kill(os.getpid(), signal.SIGTERM)
-            await until(lambda: drain.requested, what="the drain")
-            left = drain.seconds_left
-            os.kill(os.getpid(), signal.SIGTERM)
-            os.kill(os.getpid(), signal.SIGINT)
-            await until(lambda: len(repeats) == 2, what="both repeats are told")
+    async with watching(drain, repeats), drain.bounded() as bounded:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await until(lambda: drain.requested, what="the drain")
+        left = drain.seconds_left
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        await until(lambda: len(repeats) == 2, what="both repeats are told")
     assert not bounded.cut_off
     assert drain.reason == "SIGTERM"
     assert 0 < drain.seconds_left <= left

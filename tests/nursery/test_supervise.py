@@ -119,10 +119,10 @@ async def test_crash_during_an_outer_cancellation_is_not_hidden() -> None:
             await fails_when_stopped()
 
     for task in (fails_when_stopped, fails_beside_a_cancelled_child):
-        with pytest.raises(TaskCrashed) as caught:
-            with trio.CancelScope() as scope:
-                scope.cancel()
-                await supervise({"fails": task, "runs": trio.sleep_forever})
+        scope = trio.CancelScope()
+        scope.cancel()
+        with pytest.raises(TaskCrashed) as caught, scope:
+            await supervise({"fails": task, "runs": trio.sleep_forever})
         assert isinstance(caught.value.__cause__, LookupError)
 
 

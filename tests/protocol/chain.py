@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -54,7 +54,7 @@ class Deployed:
 
 
 @asynccontextmanager
-async def counter_on_anvil(folder: Path) -> AsyncIterator[Deployed]:
+async def counter_on_anvil(folder: Path) -> AsyncGenerator[Deployed]:
     """Start a node and deploy a counter."""
     async with (
         anvil(folder, CHAIN) as node,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def word(value: int) -> bytes:
     return value.to_bytes(WORD, "big")
 
 
-def contract(*entries: dict[str, object]) -> Artifact:
+def contract(*entries: Mapping[str, object]) -> Artifact:
     """An artifact with the given ABI and no code."""
     whole = {"contract": "C", "compiler": "0.8.37", "abi": entries, "bytecode": "0x6001", "deployedBytecode": "0x"}
     return parse(json.dumps(whole))
@@ -341,9 +341,9 @@ def test_no_bytes_crash_the_decoders(typed: list[Typed], junk: bytes) -> None:
         {"type": "error", "name": "X", "inputs": inputs},
     )
 
-    def attempt(decode: object, *arguments: object) -> None:
+    def attempt(decode: Callable[..., object], *arguments: object) -> None:
         try:
-            decode(artifact, *arguments)  # type: ignore[operator]
+            decode(artifact, *arguments)
         except (abi.ArgumentsRefused, abi.LogRefused, abi.ResultRefused):
             return
 

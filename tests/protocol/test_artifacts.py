@@ -174,7 +174,7 @@ def test_a_document_that_is_no_artifact_is_refused(text: str, complaint: str) ->
 
 def test_overloads_are_found_by_signature_only() -> None:
     """Goal: an ambiguous name never picks one silently. Method: two functions of one name, an anonymous event."""
-    abi = [
+    abi: list[dict[str, object]] = [
         {"type": "function", "name": "send", "inputs": [{"name": "to", "type": "address"}]},
         {
             "type": "function",

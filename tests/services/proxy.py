@@ -17,8 +17,8 @@ class _Link:
     client: trio.SocketStream
     server: trio.SocketStream
     scope: trio.CancelScope
-    # The trap was sprung on this link: its next answer is swallowed.
-    sprung: bool = False
+    # How much of the next answer still passes before the link is cut; None while the trap was not sprung on it.
+    passing_bytes: int | None = None
 
 
 class FaultProxy:
@@ -32,15 +32,21 @@ class FaultProxy:
         self._flowing.set()
         self._trap: bytes | None = None
         self._forwards_trapped = True
+        self._passing_bytes = 0
+        # While set, new connections are closed as soon as they are made.
+        self.refusing = False
 
     def url_for(self, url: str) -> str:
         """`url` with the proxy's port in the place of its own."""
         parts = urlsplit(url)
         return parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{self.port}").geturl()
 
-    def swallow_answer_to(self, pattern: bytes) -> None:
-        """Let the next request that contains `pattern` through, and cut its connection when the answer comes."""
-        self._trap, self._forwards_trapped = pattern, True
+    def swallow_answer_to(self, pattern: bytes, *, after_bytes: int = 0) -> None:
+        """Let the next request that contains `pattern` through, and cut its connection when the answer comes.
+
+        So many bytes of the answer pass before.
+        """
+        self._trap, self._forwards_trapped, self._passing_bytes = pattern, True, after_bytes
 
     def swallow_request(self, pattern: bytes) -> None:
         """Cut the connection instead of forwarding the next request that contains `pattern`."""
@@ -66,6 +72,9 @@ class FaultProxy:
 
     async def serve(self, client: trio.SocketStream) -> None:
         """Forward one connection until either side, or a fault, ends it."""
+        if self.refusing:
+            await client.aclose()
+            return
         server = await trio.open_tcp_stream("127.0.0.1", self._upstream_port)
         async with client, server, trio.open_nursery() as pumps:
             link = _Link(client, server, pumps.cancel_scope)
@@ -82,7 +91,7 @@ class FaultProxy:
                     self._trap = None
                     if not self._forwards_trapped:
                         break
-                    link.sprung = True
+                    link.passing_bytes = self._passing_bytes
                 await link.server.send_all(chunk)
         link.scope.cancel()
 
@@ -90,9 +99,12 @@ class FaultProxy:
         with suppress(*_ENDED):
             async for chunk in link.server:
                 await self._flowing.wait()
-                if link.sprung:
+                passing = chunk if link.passing_bytes is None else chunk[: link.passing_bytes]
+                await link.client.send_all(passing)
+                if link.passing_bytes is not None:
+                    link.passing_bytes -= len(passing)
+                if len(passing) < len(chunk):
                     break
-                await link.client.send_all(chunk)
         link.scope.cancel()
 
 
@@ -103,6 +115,6 @@ async def fault_proxy(url: str) -> AsyncGenerator[FaultProxy]:
     proxy = FaultProxy(urlsplit(url).port or 0, listeners[0].socket.getsockname()[1])
     with unwrapped():
         async with trio.open_nursery() as serving:
-            serving.start_soon(trio.serve_listeners, proxy.serve, listeners)
+            await serving.start(trio.serve_listeners, proxy.serve, listeners)
             yield proxy
             serving.cancel_scope.cancel()

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 import trio
 
+from storage import database as database_module
 from storage import pool
 from storage.connection import Connection
 from storage.database import Database
@@ -54,10 +55,18 @@ class Work:
 
 
 async def _typical_seconds(database: Database) -> float:
+    """What one work takes while as many others run as will later. Opens every connection of the pool, too."""
     began = trio.current_time()
-    for number in range(-10, 0):
-        await Work(number).run(database)
-    return (trio.current_time() - began) / 10
+    numbers = list(range(-60, 0))
+
+    async def run_works() -> None:
+        while numbers:
+            await Work(numbers.pop()).run(database)
+
+    async with trio.open_nursery() as workers:
+        for _ in range(WORKERS):
+            workers.start_soon(run_works)
+    return (trio.current_time() - began) / 60 * WORKERS
 
 
 async def test_200_random_cancellations(empty_database_url: str, bridge: None) -> None:
@@ -73,7 +82,7 @@ async def test_200_random_cancellations(empty_database_url: str, bridge: None) -
     async with Database.open(empty_database_url, pool_size=POOL_SIZE, application_name="tests") as database:
         async with database.connection() as connection:
             await connection.execute(MAKE_EFFECTS)
-        seconds = await _typical_seconds(database) * WORKERS / POOL_SIZE
+        seconds = await _typical_seconds(database)
 
         async def cancel_works() -> None:
             while waiting:
@@ -174,7 +183,7 @@ async def test_frozen_server_costs_the_deadline_and_the_connection(
     Method: freeze the way to the server in the middle of a transaction and cancel it. asyncpg waits for the cancel
     request without limit (asyncpg#1356): only cutting the connection off ends that. After the thaw all is well.
     """
-    monkeypatch.setattr(pool, "ROLLBACK_SECONDS", 0.3)
+    monkeypatch.setattr(database_module, "END_SECONDS", 0.3)
     async with (
         fault_proxy(empty_database_url) as proxy,
         Database.open(proxy.url_for(empty_database_url), pool_size=1, application_name="tests") as database,

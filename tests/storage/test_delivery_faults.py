@@ -11,8 +11,8 @@ from storage.delivery import DeliveryQueue
 from storage.errors import QueueUnavailable, ReplyLost
 from storage.records import AckOutcome, Completion, Delivery, RecordState
 from storage.redis_client import open_redis
+from tests.services.proxy import FaultProxy, fault_proxy
 from tests.storage.delivery_plane import Plane, a_delivery, a_record, open_plane, queue_on, script_digest
-from tests.storage.losing_proxy import LosingProxy, Loss, losing_proxy
 from tests.waiting import until
 
 pytestmark = pytest.mark.services
@@ -23,12 +23,12 @@ ADD = script_digest("addPrioritizedJob")
 
 
 @asynccontextmanager
-async def _behind_proxy(*, command_seconds: float = 5) -> AsyncGenerator[tuple[Plane, LosingProxy, DeliveryQueue]]:
+async def _behind_proxy() -> AsyncGenerator[tuple[Plane, FaultProxy, DeliveryQueue]]:
     """A plane, a proxy before its Redis, and a second queue object behind the proxy whose scripts are loaded."""
     async with (
         open_plane() as plane,
-        losing_proxy(plane.redis.port) as proxy,
-        open_redis(proxy.url, command_seconds=command_seconds) as server,
+        fault_proxy(plane.redis.url) as proxy,
+        open_redis(proxy.url_for(plane.redis.url)) as server,
     ):
         queue = queue_on(server)
         delivery = await a_delivery(queue)
@@ -41,9 +41,9 @@ async def test_a_lost_fetch_reply_takes_one_job_and_returns_it() -> None:
     async with _behind_proxy() as (plane, proxy, queue):
         records = [a_record() for _ in range(3)]
         await queue.publish_many(records)
-        proxy.lose(Loss(FETCH, executed=True))
+        proxy.swallow_answer_to(FETCH)
         [taken] = await queue.fetch(1)
-        assert proxy.lost == 1
+        assert proxy.sprung
         assert taken.delivery_id == records[0].delivery_id
         assert (await plane.queue.counts())["active"] == 1
         assert await queue.complete_many([Completion(taken)]) == [AckOutcome.COMPLETED]
@@ -57,9 +57,9 @@ async def test_a_pipeline_cut_anywhere_loses_no_delivery_and_doubles_none(passed
     async with _behind_proxy() as (plane, proxy, queue):
         records = [a_record() for _ in range(12)]
         await queue.publish_many(records)
-        proxy.lose(Loss(FETCH, executed=True, reply_bytes_passed=passed))
+        proxy.swallow_answer_to(FETCH, after_bytes=passed)
         taken = await _drained(queue, 12)
-        assert proxy.lost == 1
+        assert proxy.sprung
         assert sorted(each.delivery_id for each in taken) == sorted(each.delivery_id for each in records)
         assert await queue.complete_many([Completion(each) for each in taken]) == [AckOutcome.COMPLETED] * 12
         assert (await plane.queue.counts())["active"] == 0
@@ -70,7 +70,7 @@ async def test_a_request_that_never_arrived_is_no_delivery() -> None:
     async with _behind_proxy() as (plane, proxy, queue):
         record = a_record()
         await queue.publish_many([record])
-        proxy.lose(Loss(FETCH, executed=False))
+        proxy.swallow_request(FETCH)
         with pytest.raises(QueueUnavailable, match="did not answer"):
             await queue.fetch(1)
         assert (await plane.queue.counts())["active"] == 0
@@ -82,16 +82,15 @@ async def test_a_fetch_that_cannot_look_is_resolved_by_the_next() -> None:
     async with _behind_proxy() as (plane, proxy, queue):
         record = a_record()
         await queue.publish_many([record])
-        target = proxy.target_port
-        proxy.lose(Loss(FETCH, executed=True))
-        # From here on new connections fail: the look-up has none.
-        proxy.target_port = 1
+        proxy.swallow_answer_to(FETCH)
+        # No new connection can be had: the look-up fails.
+        proxy.refusing = True
         with pytest.raises(QueueUnavailable):
             await queue.fetch(1)
         assert (await plane.queue.counts())["active"] == 1
         with pytest.raises(QueueUnavailable):
             await queue.fetch(1)
-        proxy.target_port = target
+        proxy.refusing = False
         [taken] = await queue.fetch(1)
         assert (taken.delivery_id, taken.stalled_count) == (record.delivery_id, 0)
         assert await queue.complete_many([Completion(taken)]) == [AckOutcome.COMPLETED]
@@ -101,12 +100,11 @@ async def test_two_fetches_do_not_both_find_a_lost_delivery() -> None:
     """Goal: one delivery, one holder. Method: orphan six, then five fetches at once; every id once."""
     async with _behind_proxy() as (_, proxy, queue):
         await queue.publish_many([a_record() for _ in range(6)])
-        target = proxy.target_port
-        proxy.lose(Loss(FETCH, executed=True))
-        proxy.target_port = 1
+        proxy.swallow_answer_to(FETCH)
+        proxy.refusing = True
         with pytest.raises(QueueUnavailable):
             await queue.fetch(6)
-        proxy.target_port = target
+        proxy.refusing = False
         taken: list[Delivery] = []
 
         async def fetch() -> None:
@@ -122,7 +120,7 @@ async def test_a_lost_completion_is_told_and_is_harmless_to_repeat() -> None:
     """Goal: an unknown acknowledgement. Method: lose the reply after execution; ReplyLost; again is benign."""
     async with _behind_proxy() as (_, proxy, queue):
         delivery = await a_delivery(queue)
-        proxy.lose(Loss(FINISH, executed=True))
+        proxy.swallow_answer_to(FINISH)
         with pytest.raises(ReplyLost, match="1 of 1"):
             await queue.complete_many([Completion(delivery)])
         assert await queue.states([delivery.delivery_id]) == [RecordState.COMPLETED]
@@ -134,7 +132,7 @@ async def test_a_lost_publish_is_told_and_published_again_without_a_double(execu
     """Goal: ids absorb a repeated publish (DLV-3). Method: lose request or reply, publish again, count and fetch."""
     async with _behind_proxy() as (plane, proxy, queue):
         records = [a_record() for _ in range(20)]
-        proxy.lose(Loss(ADD, executed=executed))
+        (proxy.swallow_answer_to if executed else proxy.swallow_request)(ADD)
         with pytest.raises(ReplyLost, match="of 40"):
             await queue.publish_many(records)
         assert (await plane.queue.counts())["prioritized"] == (20 if executed else 0)
@@ -154,10 +152,10 @@ async def test_calls_that_may_be_repeated_speak_only_of_an_absent_queue() -> Non
         }
         for script, call in calls.items():
             await until_loaded(call)
-            proxy.lose(Loss(script_digest(script), executed=True))
+            proxy.swallow_answer_to(script_digest(script))
             with pytest.raises(QueueUnavailable):
                 await call()
-        assert proxy.lost == len(calls)
+            assert proxy.sprung
 
 
 async def test_a_restart_during_the_wait_is_told_and_survived_by_the_same_object() -> None:

@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
+from storage.errors import QueueUnavailable
 from storage.records import AckOutcome
+from storage.redis_client import open_redis
+from tests.services.proxy import fault_proxy
 from tests.storage.delivery_plane import Plane, a_delivery, a_record, open_plane, queue_on
 from tests.waiting import until
 
@@ -89,6 +92,43 @@ async def test_a_cancelled_wait_never_costs_the_next_one_its_wake_up() -> None:
         assert cut_off, "every wait had its wake-up before the cancellation"
 
 
+async def test_a_wake_up_in_a_reply_that_nobody_read_is_made_good() -> None:
+    """Goal: Redis popped the marker, we never heard. Method: swallow that reply, cancel the wait; the next is at once."""
+    async with (
+        open_plane() as plane,
+        fault_proxy(plane.redis.url) as proxy,
+        open_redis(proxy.url_for(plane.redis.url)) as server,
+    ):
+        queue = queue_on(server)
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(queue.wait, 10)
+            await until(lambda: _blocked(plane))
+            proxy.freeze()
+            await plane.raw("ZADD", plane.key("marker"), 0, "0")
+            await until(lambda: _popped(plane))
+            tasks.cancel_scope.cancel()
+        proxy.thaw()
+        with trio.fail_after(3):
+            assert await queue.wait(10)
+        assert not await queue.wait(0.01)
+
+
+async def test_a_wake_up_in_a_broken_reply_is_made_good() -> None:
+    """Goal: the same for a connection that breaks. Method: lose the reply; the wait says so; the next is at once."""
+    async with (
+        open_plane() as plane,
+        fault_proxy(plane.redis.url) as proxy,
+        open_redis(proxy.url_for(plane.redis.url)) as server,
+    ):
+        queue = queue_on(server)
+        await plane.raw("ZADD", plane.key("marker"), 0, "0")
+        proxy.swallow_answer_to(b"BZPOPMIN")
+        with pytest.raises(QueueUnavailable):
+            await queue.wait(10)
+        with trio.fail_after(3):
+            assert await queue.wait(10)
+
+
 async def test_the_end_of_a_rate_limit_wakes_the_waiter() -> None:
     """Goal: BullMQ sets no marker for it, so the clock must. Method: a queue-wide limit of 1 per 0.6 s, two records."""
     async with open_plane() as plane:
@@ -146,6 +186,10 @@ async def _seconds_until_fetched(plane: Plane, began: float) -> float:
 
     await until(fetched, seconds=9, what="the record to be handed out")
     return time.monotonic() - began
+
+
+async def _popped(plane: Plane) -> bool:
+    return await plane.raw("EXISTS", plane.key("marker")) == 0
 
 
 async def _blocked(plane: Plane) -> bool:

@@ -25,14 +25,14 @@ def check(house: House) -> Iterator[Finding]:
     for package in sorted({module.name.partition(".")[0] for module in house.product}):
         modules = [module for module in house.product if module.in_package(package)]
         shielded = _shielded(_functions(modules))
-        asyncio_flavoured = {name for module in modules for name in _handed_to_asyncio(module.tree)}
+        asyncio_flavoured = {name for module in modules for name in _handed_to_asyncio(module)}
         for module in modules:
             if module.name != CLEANUP:
                 yield from _check_module(module, shielded, asyncio_flavoured)
 
 
 def _check_module(module: Module, shielded: set[str], asyncio_flavoured: set[str]) -> Iterator[Finding]:
-    for function in ast.walk(module.tree):
+    for function in module.nodes:
         if not isinstance(function, ast.AsyncFunctionDef) or function.name in asyncio_flavoured:
             continue
         for where, body in _cleanups(function):
@@ -86,14 +86,14 @@ def _shielded(functions: Functions) -> set[str]:
 def _functions(modules: Sequence[Module]) -> Functions:
     found: dict[str, list[ast.AsyncFunctionDef]] = defaultdict(list)
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.AsyncFunctionDef):
                 found[node.name].append(node)
     return found
 
 
-def _handed_to_asyncio(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _handed_to_asyncio(module: Module) -> Iterator[str]:
+    for node in module.nodes:
         match node:
             case ast.Call(func=func, args=[first, *_]) if identifier_of(func) == "run_asyncio":
                 yield identifier_of(first) or ""

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from tools.rules.house import Finding, House, Module
-from tools.rules.names import dotted_name, imports_of
+from tools.rules.names import dotted_name
 
 RULE = "ARC-8"
 BRIDGE = "nursery.asyncio_bridge"
@@ -44,7 +44,7 @@ def check(house: House) -> Iterator[Finding]:
 
 
 def _check_imports(module: Module) -> Iterator[Finding]:
-    for line, target in imports_of(module.tree):
+    for line, target in module.imports:
         root = target.partition(".")[0]
         if root in FORBIDDEN_IMPORTS and not (root == "asyncio" and module.name == BRIDGE):
             yield Finding(module.path, line, RULE, f"imports {root}: {FORBIDDEN_IMPORTS[root]}")
@@ -54,7 +54,7 @@ def _check_imports(module: Module) -> Iterator[Finding]:
 
 
 def _check_nodes(module: Module) -> Iterator[Finding]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Attribute() if (name := dotted_name(node)) in ESCAPES:
                 yield Finding(module.path, node.lineno, RULE, f"{name}: {ESCAPES[name]}")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from tools.rules.house import Finding, House, Module
-from tools.rules.names import imports_of
 
 RULE = "ARC-1"
 FACES = ("module", "types")  # what a host may import of a context
@@ -14,7 +13,7 @@ CONTRACT_MAY_SHOW = ("types", "errors")  # and what of its own context
 
 def check(house: House) -> Iterator[Finding]:
     for module in house.product:
-        for line, target in imports_of(module.tree):
+        for line, target in module.imports:
             message = _refusal(house, module, target)
             if message is not None:
                 yield Finding(module.path, line, RULE, message)

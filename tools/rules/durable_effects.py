@@ -58,8 +58,8 @@ def check(house: House) -> Iterator[Finding]:
 
 def _unnamed_in(module: Module, writing: frozenset[str]) -> set[Effect]:
     """The effects that no step names, after each private function has passed its own on to its callers."""
-    functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    passing = {function.name for function in functions if _passes_on(function.name, module.tree)}
+    functions = [node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    passing = _passing_on(module, {function.name for function in functions if function.name.startswith("_")})
     left_out: dict[str, frozenset[Effect]] = {}
     while True:
         known = Known(writing, left_out)
@@ -70,15 +70,13 @@ def _unnamed_in(module: Module, writing: frozenset[str]) -> set[Effect]:
         left_out = passed
 
 
-def _passes_on(name: str, tree: ast.Module) -> bool:
-    """Whether a function is private and every use of it is an awaited call."""
-    if not name.startswith("_"):
-        return False
-    uses = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute) and identifier_of(node) == name
-    ]
-    awaited = {id(call.func) for call in _awaited_calls(tree)}
-    return bool(uses) and all(id(use) in awaited for use in uses)
+def _passing_on(module: Module, private: set[str]) -> set[str]:
+    """The private functions whose every use in the module is an awaited call."""
+    awaited = {id(call.func) for call in _awaited_calls(module.tree)}
+    uses = [(identifier_of(node), node) for node in module.nodes if isinstance(node, ast.Name | ast.Attribute)]
+    called = {name for name, use in uses if id(use) in awaited}
+    handed_on = {name for name, use in uses if id(use) not in awaited}
+    return (private & called) - handed_on
 
 
 def _unnamed(body: Sequence[ast.stmt], known: Known) -> Iterator[Effect]:

@@ -26,15 +26,24 @@ class Finding:
         return f"{self.path}:{self.line}: {self.rule} {self.message}"
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class Module:
     """One Python file."""
 
     path: str  # relative to the house, with forward slashes
-    text: str
     tree: ast.Module = field(repr=False)
 
-    @property
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the file."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> tuple[tuple[int, str], ...]:
+        """Every module or name imported, as line and dotted name: `from a import b` gives `a.b`."""
+        return tuple(found for node in self.nodes for found in _imported_by(node))
+
+    @cached_property
     def name(self) -> str:
         """The dotted name that an import would use."""
         parts = self.path.removesuffix(".py").split("/")
@@ -105,7 +114,7 @@ class House:
 
 def _modules(root: Path) -> Iterator[Module]:
     for path, text in _texts(root, (*PRODUCT, "sql", "tools", "tests"), ".py"):
-        yield Module(path, text, ast.parse(text, filename=path))
+        yield Module(path, ast.parse(text, filename=path))
 
 
 def _texts(root: Path, folders: tuple[str, ...], suffix: str) -> Iterator[tuple[str, str]]:
@@ -114,3 +123,15 @@ def _texts(root: Path, folders: tuple[str, ...], suffix: str) -> Iterator[tuple[
             relative = path.relative_to(root).as_posix()
             if not relative.startswith(OUTSIDE):
                 yield relative, path.read_text(encoding="utf-8")
+
+
+def _imported_by(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Import(names=aliases):
+            for alias in aliases:
+                yield alias.lineno, alias.name
+        case ast.ImportFrom(module=str(module), level=0, names=aliases):
+            for alias in aliases:
+                yield alias.lineno, f"{module}.{alias.name}"
+        case _:
+            pass

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tools.rules.house import Finding, House
+from tools.rules.house import Finding, House, Module
 from tools.rules.key_names import bears_key
 from tools.rules.names import identifier_of
 
@@ -24,8 +24,9 @@ def check(house: House) -> Iterator[Finding]:
     for module in house.product:
         custody = module.in_package("tayho.custody")
         allowed = MATERIAL if custody else SEALED
-        annotated = _annotated_names(module.tree)
-        for line, name, annotation in _declarations(module.tree):
+        declared = [*_declarations(module)]
+        annotated = {name for _, name, annotation in declared if annotation is not None}
+        for line, name, annotation in declared:
             if not bears_key(name) or _names_in(annotation) & allowed:
                 continue
             if annotation is None and name in annotated:
@@ -42,10 +43,6 @@ def _message(name: str, custody: bool) -> str:
     )
 
 
-def _annotated_names(tree: ast.Module) -> frozenset[str]:
-    return frozenset(name for _, name, annotation in _declarations(tree) if annotation is not None)
-
-
 def _names_in(annotation: ast.expr | None) -> set[str]:
     """The type names an annotation speaks of, also inside a quoted one."""
     if annotation is None:
@@ -57,8 +54,8 @@ def _names_in(annotation: ast.expr | None) -> set[str]:
     return found
 
 
-def _declarations(tree: ast.Module) -> Iterator[Declaration]:
-    for node in ast.walk(tree):
+def _declarations(module: Module) -> Iterator[Declaration]:
+    for node in module.nodes:
         match node:
             case ast.arg(arg=name, annotation=annotation):
                 yield node.lineno, name, annotation

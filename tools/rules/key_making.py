@@ -24,7 +24,7 @@ def check(house: House) -> Iterator[Finding]:
 
 
 def _check_module(module: Module) -> Iterator[Finding]:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(func=func) if _last(func) in RAW:
                 yield Finding(

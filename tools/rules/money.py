@@ -32,7 +32,7 @@ def is_money(identifier: str) -> bool:
 
 def _check_module(module: Module) -> Iterator[Finding]:
     found: set[tuple[int, str]] = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         for what, name in _faults(node):
             found.add((getattr(node, "lineno", 0), f"{what} touches {name}: money is an integer in its smallest unit; "
                        "use int arithmetic with // and say which way it rounds"))  # fmt: skip

@@ -1,18 +1,11 @@
 """What an identifier says, word by word: the rules about money and keys go by names."""
 
 import ast
-from collections.abc import Iterator, Sequence
 
 
 def words(identifier: str) -> tuple[str, ...]:
     """The lower-case words of a snake_case or UPPER_CASE identifier."""
     return tuple(word for word in identifier.lower().split("_") if word)
-
-
-def has_run(identifier_words: Sequence[str], run: Sequence[str]) -> bool:
-    """Whether the words of `run` stand beside each other, in order."""
-    size = len(run)
-    return any(tuple(identifier_words[at : at + size]) == tuple(run) for at in range(len(identifier_words) - size + 1))
 
 
 def identifier_of(node: ast.AST) -> str | None:
@@ -36,17 +29,3 @@ def dotted_name(node: ast.AST) -> str | None:
             return None if owner is None else f"{owner}.{name}"
         case _:
             return None
-
-
-def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every module or name imported, as line and dotted name: `from a import b` gives `a.b`."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=aliases):
-                for alias in aliases:
-                    yield alias.lineno, alias.name
-            case ast.ImportFrom(module=str(module), level=0, names=aliases):
-                for alias in aliases:
-                    yield alias.lineno, f"{module}.{alias.name}"
-            case _:
-                pass

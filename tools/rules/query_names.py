@@ -8,7 +8,7 @@ from attrs import frozen
 from pglast import parse_sql
 
 from tools.rules.house import House, Module, SqlFile
-from tools.rules.names import identifier_of, imports_of
+from tools.rules.names import identifier_of
 from tools.rules.statements import Node, kind_of, parts_of
 
 BINDERS = frozenset({"many", "one", "scalar", "command"})
@@ -42,8 +42,8 @@ def queries_of(sql: SqlFile) -> Iterator[Query]:
 
 def bindings_of(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Every call of a binder of storage.queries, with its argument."""
-    if any(target.startswith("storage.queries.") for _, target in imports_of(module.tree)):
-        for node in ast.walk(module.tree):
+    if any(target.startswith("storage.queries.") for _, target in module.imports):
+        for node in module.nodes:
             match node:
                 case ast.Call(func=ast.Name(id=name), args=[reference]) if name in BINDERS:
                     yield node, reference
@@ -57,7 +57,7 @@ def writing_names(house: House) -> frozenset[str]:
     found: set[str] = set()
     for module in house.product:
         bound = {id(call) for call, ref in bindings_of(module) if getattr(ref, "value", None) in writing}
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.Assign(targets=[target], value=value) if id(value) in bound:
                     found.add(identifier_of(target) or "")

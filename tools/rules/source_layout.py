@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from tools.rules.house import Finding, House, Module
-from tools.rules.names import identifier_of, imports_of
+from tools.rules.names import identifier_of
 
 RULE = "ARC-5"
 METHOD_STATEMENTS_MAX = 8
@@ -109,7 +109,7 @@ def _importers(house: House) -> Mapping[str, frozenset[str]]:
     """Which product modules import each name, by the name's dotted path."""
     found: dict[str, frozenset[str]] = defaultdict(frozenset)
     for module in house.product:
-        for _, target in imports_of(module.tree):
+        for _, target in module.imports:
             found[target] |= {module.name}
     return found
 

@@ -26,9 +26,9 @@ MEND = "write the statement in sql/<room>/<noun>.sql and bind it with storage.qu
 
 def check(house: House) -> Iterator[Finding]:
     for module in house.product:
-        prose = _prose(module.tree)
-        run = {id(node): name for name, node in _handed_to_a_runner(module.tree)}
-        for node in ast.walk(module.tree):
+        prose = _prose(module)
+        run = {id(node): name for name, node in _handed_to_a_runner(module)}
+        for node in module.nodes:
             if id(node) in prose or not isinstance(node, ast.Constant | ast.JoinedStr):
                 continue
             text = _text(node)
@@ -60,8 +60,8 @@ def _text(node: ast.Constant | ast.JoinedStr) -> str | None:
             return None
 
 
-def _handed_to_a_runner(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    for node in ast.walk(tree):
+def _handed_to_a_runner(module: Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in module.nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in RUNNERS:
                 if isinstance(first, ast.JoinedStr) or (
@@ -72,10 +72,10 @@ def _handed_to_a_runner(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 pass
 
 
-def _prose(tree: ast.Module) -> set[int]:
+def _prose(module: Module) -> set[int]:
     """Docstrings, the parts of f-strings (the whole is judged), and the texts of refusals and command help."""
     found: set[int] = set()
-    for node in ast.walk(tree):
+    for node in module.nodes:
         match node:
             case ast.Expr(value=ast.Constant() as text):
                 found.add(id(text))

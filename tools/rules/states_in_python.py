@@ -24,7 +24,7 @@ def check(house: House) -> Iterator[Finding]:
 
 def _check_module(house: House, module: Module) -> Iterator[Finding]:
     context = house.context_of(module.name)
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         for name, value in _pairs(node):
             tables = _tables(name, context)
             for literal in _texts(value):

@@ -23,7 +23,7 @@ def check(house: House) -> Iterator[Finding]:
     listed = _listed(house)
     seen: dict[str, Module] = {}
     for module in house.product:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             name = step_name(node)
             if name is None or not isinstance(node, ast.stmt):
                 continue
@@ -41,7 +41,7 @@ def check(house: House) -> Iterator[Finding]:
 def _listed(house: House) -> dict[str, int]:
     for module in house.modules:
         if module.path == STEPS_FILE:
-            for node in ast.walk(module.tree):
+            for node in module.nodes:
                 match node:
                     case ast.AnnAssign(target=ast.Name(id="STEPS"), value=ast.expr() as value):
                         names = (part for part in ast.walk(value) if isinstance(part, ast.Constant))

@@ -1,0 +1,84 @@
+# Every target first does what is missing for it; what is done is not done again.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+NODE := tools/node/node_modules
+SOURCES := $(shell find nursery storage rpc tayho sql tests tools -path tools/node -prune -o \
+	\( -name '*.py' -o -name '*.sql' -o -name '*.toml' \) -print)
+# flake8-async reads slowly and says nothing of code without async.
+ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage rpc tayho tools)
+FAST := tests/kernel tests/nursery tests/rpc tests/custody tests/config tests/observability tests/rules tests/test_tidy.py
+LINT_SETTINGS := pyproject.toml .flake8 .importlinter .squawk.toml
+
+.PHONY: help setup demo test test-fast lint contracts lock clean
+
+help:
+	@echo 'make demo       a durable fleet on a local chain, one replica killed on the way'
+	@echo 'make test       lint and the whole suite'
+	@echo 'make test-fast  the tests that need no service, under a minute'
+	@echo 'make lint       every rule of architecture and style'
+	@echo 'make setup      install what the project needs, into .venv and tools/node'
+	@echo 'make contracts  write tayho/contracts from the faces of the contexts'
+	@echo 'make lock       resolve the locked dependencies anew'
+	@echo 'make clean      remove everything that make made'
+
+setup: .venv/installed $(NODE)/installed
+
+.venv/installed: pyproject.toml requirements/dev.lock requirements/build.lock tools/setup/system.sh tools/setup/venv.sh
+	@bash tools/setup/system.sh
+	@echo 'setup: Python packages into .venv' >&2
+	@bash tools/setup/venv.sh
+	@touch $@
+
+$(NODE)/installed: tools/node/package.json tools/node/package-lock.json | .venv/installed
+	@echo 'setup: Node packages into tools/node' >&2
+	@cd tools/node && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
+	@touch $@
+
+demo: setup
+	@$(BIN)/tayho demo
+
+# The database tests run once more on the oldest PostgreSQL that is supported.
+test: lint
+	@TAYHO_TEST_POSTGRES=16 $(BIN)/pytest -q $(wildcard tests/storage tests/migrations)
+	@$(BIN)/pytest -q
+
+test-fast: setup
+	@$(BIN)/pytest -q -m 'not services and not crash' $(wildcard $(FAST))
+
+lint: .venv/async-checked .venv/linted
+
+.venv/linted: .venv/installed $(NODE)/installed $(SOURCES) $(LINT_SETTINGS)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo 'mend with: .venv/bin/ruff format' >&2; exit 1; }
+	@$(BIN)/python -m tools.rules
+	@$(BIN)/lint-imports --no-logo --cache-dir .venv/import-linter >.venv/imports.txt || { cat .venv/imports.txt; exit 1; }
+	@$(BIN)/python -m tools.generate_contracts --check
+	@$(BIN)/python -m tools.lint_migrations
+	@$(NODE)/.bin/pyright >.venv/types.txt || { cat .venv/types.txt; exit 1; }
+	@touch $@
+
+# Only what changed since the last time.
+.venv/async-checked: .flake8 $(ASYNC_SOURCES) | .venv/installed
+	@$(BIN)/flake8 $(if $(filter .flake8,$?),$(ASYNC_SOURCES),$(filter %.py,$?))
+	@touch $@
+
+contracts: setup
+	@$(BIN)/python -m tools.generate_contracts
+
+lock: .venv/installed
+	@export UV_CUSTOM_COMPILE_COMMAND='make lock'; \
+	compile="$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.11"; \
+	$$compile requirements/build.in --output-file requirements/build.lock; \
+	$$compile pyproject.toml --output-file requirements/runtime.lock; \
+	$$compile pyproject.toml requirements/build.in --extra dev --constraints requirements/runtime.lock \
+		--output-file requirements/dev.lock
+
+clean:
+	@rm -rf .venv $(NODE) .stack .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,95 @@
+"""HTTP connections, each served by Hypercorn's own protocol machine and contained here.
+
+`hypercorn.trio.serve` is not used: an error in one connection leaves it through the nursery that holds all of them, and
+a body with a broken chunk is enough for one (hypercorn 0.18.0), so that any client could end the process. It also sends
+under a shield without a deadline, so that a client which does not read could hold up its end.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+import hypercorn.trio.tcp_server
+import hypercorn.trio.worker_context
+import structlog
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+
+from nursery.groups import unwrap
+
+log = structlog.get_logger("tayho.api")
+
+# Those beyond are closed at once: the descriptors of the process belong to its work.
+CONNECTIONS_MAX = 64
+# A collector that keeps its connection opens another one then.
+CONNECTION_SECONDS_MAX = 120.0
+# A connection that says nothing, before, within or after a request.
+SILENT_SECONDS = 15
+HEADER_BYTES_MAX = 16 * 1024
+
+# Neither carries types for what is taken of them here.
+_server = cast("Any", hypercorn.trio.tcp_server)
+_worker = cast("Any", hypercorn.trio.worker_context)
+
+
+class Connections:
+    """The open connections of one application. No error of theirs leaves `serve`; none outlives `cut_off` for long."""
+
+    def __init__(self, app: object) -> None:
+        self._app = ASGIWrapper(cast("Any", app))
+        self._config = _config()
+        self._context = _worker.WorkerContext(None)
+        self._open: set[trio.SocketStream] = set()
+        self._ended = trio.Event()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Serve one connection to its end, to CONNECTION_SECONDS_MAX, or to an error of its own."""
+        if len(self._open) >= CONNECTIONS_MAX:
+            log.warning("connection_refused", open=len(self._open))
+            return
+        self._open.add(stream)
+        try:
+            async with trio.open_nursery() as tasks:
+                tasks.start_soon(_cut_off_late, stream, tasks.cancel_scope)
+                await _server.TCPServer(self._app, self._config, self._context, {}, stream).run()
+                tasks.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - recorded: what a client sends must not reach another one
+            log.info("connection_failed", error=repr(unwrap(error)))
+        finally:
+            self._open.discard(stream)
+            self._ended.set()
+
+    async def finish(self) -> None:
+        """Close what is idle, and wait for the requests under way."""
+        await self._context.terminated.set()
+        while self._open:
+            self._ended = trio.Event()
+            await self._ended.wait()
+
+    def cut_off(self) -> None:
+        """End every connection now. Only the closed socket ends a sending that is shielded."""
+        for stream in self._open:
+            stream.socket.close()
+
+
+async def _cut_off_late(stream: trio.SocketStream, connection: trio.CancelScope) -> None:
+    await trio.sleep(CONNECTION_SECONDS_MAX)
+    stream.socket.close()
+    connection.cancel()
+
+
+def _config() -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.loglevel = "WARNING"
+    config.include_server_header = False
+    config.h11_max_incomplete_size = HEADER_BYTES_MAX
+    config.h2_max_header_list_size = HEADER_BYTES_MAX
+    config.h2_max_concurrent_streams = 8
+    config.websocket_max_message_size = 0
+    config.keep_alive_timeout = SILENT_SECONDS
+    config.read_timeout = SILENT_SECONDS
+    return config

@@ -1,0 +1,87 @@
+"""Gauges read from their sources before a scrape: cheap questions, each of which may fail alone."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from storage.errors import StorageError
+from tayho.coordination.types import Backlog
+from tayho.observability import Metrics
+from tayho.transactions.types import LaneStatus
+
+
+class Pool(Protocol):
+    """What is looked at of the database."""
+
+    @property
+    def pool_size(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def idle(self) -> int: ...
+
+
+@frozen
+class Lanes:
+    """What a signing process asks of its pool."""
+
+    lanes: Callable[[], Awaitable[Sequence[LaneStatus]]]
+    open_lineages: Callable[[], Awaitable[int]]
+
+
+@frozen
+class Gauges:
+    """The sources, and the instruments that show them."""
+
+    metrics: Metrics
+    pool: Pool
+    is_draining: Callable[[], bool]
+    backlog: Callable[[], Awaitable[Backlog]]
+    # None where no role signs.
+    lanes: Lanes | None
+
+    async def refresh(self) -> None:
+        """Bring every gauge up to date. A source that is away makes its gauges NaN, and a gauge of its own 1."""
+        self.metrics.show_draining(draining=self.is_draining())
+        self.metrics.show_database_pool(size_max=self.pool.pool_size, open_now=self.pool.size, idle=self.pool.idle)
+        await self._refresh("outbox", self._outbox, self.metrics.forget_outbox)
+        if self.lanes is not None:
+            await self._refresh("lanes", self._lanes, self._forget_lanes)
+
+    async def _refresh(self, source: str, read: Callable[[], Awaitable[None]], forget: Callable[[], None]) -> None:
+        fresh = False
+        try:
+            await read()
+            fresh = True
+        except StorageError:
+            # Told by the gauge; the reason stands in /readyz and in the log of whoever works with the source.
+            pass
+        finally:
+            # Also where a deadline cut the question off: an old value must not pass for a present one.
+            if not fresh:
+                forget()
+            self.metrics.show_refreshed(source, failed=not fresh)
+
+    async def _outbox(self) -> None:
+        backlog = await self.backlog()
+        self.metrics.show_outbox(
+            rows=backlog.rows, unpublished=backlog.unpublished, oldest_due_seconds=backlog.oldest_due_seconds
+        )
+
+    async def _lanes(self) -> None:
+        if self.lanes is None:
+            return
+        lanes = await self.lanes.lanes()
+        open_lineages = await self.lanes.open_lineages()
+        self.metrics.forget_lanes()
+        for lane in lanes:
+            is_open = lane.state == "open"
+            self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, is_open=is_open)
+        self.metrics.show_lineages_open(open_lineages)
+
+    def _forget_lanes(self) -> None:
+        self.metrics.forget_lanes()
+        self.metrics.forget_lineages()

@@ -1,0 +1,91 @@
+"""The health face of a running process, wired to its parts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import structlog
+import trio
+
+from rpc.errors import RpcError
+from rpc.methods import block_number
+from storage.errors import StorageError
+from storage.migrations import schema_problem
+from tayho.api.gauges import Gauges, Lanes
+from tayho.api.health import Health
+from tayho.api.heart import Heart
+from tayho.api.readiness import Readiness, Reason
+from tayho.api.serving import listening, serve_http
+from tayho.parts import Parts
+
+log = structlog.get_logger("tayho.api")
+
+
+@asynccontextmanager
+async def health_face(parts: Parts) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
+    """Listen on HTTP_BIND from now on; the task that is yielded answers. Raises BindRefused."""
+    heart = Heart()
+    health = Health(heart, partial(readiness_of, parts), _gauges(parts).refresh, parts.metrics.render)
+    async with listening(parts.settings.http_bind) as sockets:
+
+        async def serve() -> None:
+            async with trio.open_nursery() as tasks:
+                tasks.start_soon(heart.beat, name="heart")
+                tasks.start_soon(health.run, name="health questions")
+                # Never told to stop: it answers `draining` until the process itself ends.
+                tasks.start_soon(partial(serve_http, health.app, sockets, shutdown=trio.sleep_forever))
+                log.info("http_listening", bind=str(sockets.bind))
+
+        yield serve
+
+
+async def readiness_of(parts: Parts) -> Readiness:
+    """Every reason why this process should get no work now (OPS-4)."""
+    reasons = [Reason("drain", f"draining: {parts.drain.reason}")] if parts.drain.requested else []
+    reasons += await _database_reasons(parts)
+    reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
+    if parts.transactions is not None:
+        reasons += await _chain_reasons(parts)
+    return Readiness(tuple(reasons), await _warnings(parts))
+
+
+async def _database_reasons(parts: Parts) -> list[Reason]:
+    try:
+        async with parts.resources.database.connection() as connection:
+            problem = await schema_problem(connection)
+    except StorageError as error:
+        return [Reason("postgresql", str(error))]
+    return [] if problem is None else [Reason("schema", problem)]
+
+
+async def _chain_reasons(parts: Parts) -> list[Reason]:
+    try:
+        await parts.resources.reads.ask(block_number())
+    except RpcError as error:
+        return [Reason("rpc", str(error))]
+    return []
+
+
+async def _warnings(parts: Parts) -> tuple[Reason, ...]:
+    """The pools of all live instances together against what the server can carry (OPS-4)."""
+    try:
+        wanted, limit = await parts.coordination.connections_wanted(parts.settings.database_pool_size)
+    except StorageError:
+        return ()
+    if wanted <= limit:
+        return ()
+    text = f"the pools of all live instances want {wanted} connections and the server takes {limit}"
+    return (Reason("postgresql", f"{text}: lower DATABASE_POOL_SIZE or put a pooler in front"),)
+
+
+def _gauges(parts: Parts) -> Gauges:
+    engine = parts.transactions
+    return Gauges(
+        metrics=parts.metrics,
+        pool=parts.resources.database,
+        is_draining=lambda: parts.drain.requested,
+        backlog=parts.coordination.backlog,
+        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages),
+    )

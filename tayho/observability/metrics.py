@@ -1,0 +1,176 @@
+"""The metrics of a process, on a registry of its own. The words are those of the specification, units last."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from math import nan
+from time import monotonic
+from typing import TypeAlias, cast
+
+import prometheus_client
+import trio
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+
+from rpc.observation import Observation
+from tayho.kernel.address import Address
+from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+
+# The creation times would double every counter's lines, for a reader that we have not met.
+prometheus_client.disable_created_metrics()
+
+Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
+
+_ATTEMPT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_RPC_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_OUTCOMES = {
+    Completed: "completed",
+    NotActionable: "not_actionable",
+    Ended: "ended",
+    Postponed: "postponed",
+}
+
+
+def _ending(error: BaseException) -> str:
+    """What became of an attempt whose handler raised."""
+    if isinstance(error, StaleAttempt):
+        return "stale"
+    cancelled = isinstance(error, trio.Cancelled)
+    if isinstance(error, BaseExceptionGroup):
+        cancelled = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)[1] is None
+    return "cut_off" if cancelled else "failed"
+
+
+def _version() -> str:
+    try:
+        return version("tayho")
+    except PackageNotFoundError:
+        return "uninstalled"
+
+
+class Metrics:
+    """Every instrument of the process. The daemon hands its methods to whoever has something to tell."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=registry)
+        self._attempts = Counter(
+            "tayho_attempts",
+            "Attempts of this process by how their handler ended",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self._attempt_seconds = Histogram(
+            "tayho_attempt_seconds", "How long handlers ran", ["kind"], buckets=_ATTEMPT_SECONDS, registry=registry
+        )
+        self._handlers_running = Gauge("tayho_handlers_running", "Handlers that run now", registry=registry)
+        self._outbox_rows = Gauge("tayho_outbox_rows", "Jobs that have not ended", registry=registry)
+        self._outbox_unpublished = Gauge(
+            "tayho_outbox_unpublished", "Jobs that were never published", registry=registry
+        )
+        self._outbox_oldest_due_seconds = Gauge(
+            "tayho_outbox_oldest_due_seconds", "How long the oldest due row waits for a publisher", registry=registry
+        )
+        self._lane_in_flight = Gauge("tayho_lane_in_flight", "Nonces in flight", ["signer"], registry=registry)
+        self._lane_next_nonce = Gauge("tayho_lane_next_nonce", "The nonce fence", ["signer"], registry=registry)
+        self._lane_open = Gauge(
+            "tayho_lane_open", "1 while the lane takes new work, 0 while it is held", ["signer"], registry=registry
+        )
+        self._lineages_open = Gauge("tayho_lineages_open", "Lineages of the pool that are not final", registry=registry)
+        self._rpc_requests = Counter(
+            "tayho_rpc_requests", "Questions to endpoints", ["endpoint", "method", "outcome"], registry=registry
+        )
+        self._rpc_seconds = Histogram(
+            "tayho_rpc_seconds",
+            "How long endpoints took; cancelled questions count as at least so long",
+            ["endpoint", "method"],
+            buckets=_RPC_SECONDS,
+            registry=registry,
+        )
+        self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
+        self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
+        self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)
+        self._draining = Gauge("tayho_draining", "1 from the request to stop on", registry=registry)
+        self._refresh_failed = Gauge(
+            "tayho_refresh_failed", "1 while gauges cannot be read from their source", ["source"], registry=registry
+        )
+        build = Gauge("tayho_build_info", "1, with the version", ["version", "python"], registry=registry)
+        build.labels(version=_version(), python=platform.python_version()).set(1)
+
+    def watched(self, kind: str, handler: Handler) -> Handler:
+        """The handler, counted and timed: whatever it returns or raises passes through unchanged."""
+
+        async def watched_handler(job: Job, attempt: Attempt) -> Outcome:
+            with self._attempt(kind) as ended:
+                outcome = await handler(job, attempt)
+                ended.append(_OUTCOMES.get(type(outcome), "unknown"))
+                return outcome
+
+        return watched_handler
+
+    @contextmanager
+    def _attempt(self, kind: str) -> Generator[list[str]]:
+        started = monotonic()
+        ended: list[str] = []
+        self._handlers_running.inc()
+        try:
+            yield ended
+        except BaseException as error:
+            ended.append(_ending(error))
+            raise
+        finally:
+            self._handlers_running.dec()
+            self._attempts.labels(kind=kind, outcome=ended[-1]).inc()
+            self._attempt_seconds.labels(kind=kind).observe(monotonic() - started)
+
+    def observe_rpc(self, seen: Observation) -> None:
+        """Count one question to an endpoint."""
+        self._rpc_requests.labels(endpoint=seen.endpoint, method=seen.method, outcome=seen.outcome).inc()
+        self._rpc_seconds.labels(endpoint=seen.endpoint, method=seen.method).observe(seen.seconds)
+
+    def show_outbox(self, *, rows: float, unpublished: float, oldest_due_seconds: float) -> None:
+        """How far the outbox is behind."""
+        self._outbox_rows.set(rows)
+        self._outbox_unpublished.set(unpublished)
+        self._outbox_oldest_due_seconds.set(oldest_due_seconds)
+
+    def show_lane(self, signer: Address, *, in_flight: int, next_nonce: int, is_open: bool) -> None:
+        """One lane of the pool."""
+        self._lane_in_flight.labels(signer=signer.checksummed).set(in_flight)
+        self._lane_next_nonce.labels(signer=signer.checksummed).set(next_nonce)
+        self._lane_open.labels(signer=signer.checksummed).set(is_open)
+
+    def forget_lanes(self) -> None:
+        """Drop the lanes shown so far: those to come are all there are, or none is known."""
+        for gauge in (self._lane_in_flight, self._lane_next_nonce, self._lane_open):
+            gauge.clear()
+
+    def show_lineages_open(self, count: float) -> None:
+        self._lineages_open.set(count)
+
+    def show_database_pool(self, *, size_max: int, open_now: int, idle: int) -> None:
+        self._database_pool_size.set(size_max)
+        self._database_pool_open.set(open_now)
+        self._database_pool_idle.set(idle)
+
+    def show_draining(self, *, draining: bool) -> None:
+        self._draining.set(draining)
+
+    def show_refreshed(self, source: str, *, failed: bool) -> None:
+        """Whether the gauges of a source are fresh. Those that are not read as NaN, never as their last value."""
+        self._refresh_failed.labels(source=source).set(failed)
+
+    def forget_outbox(self) -> None:
+        """The outbox cannot be read."""
+        self.show_outbox(rows=nan, unpublished=nan, oldest_due_seconds=nan)
+
+    def forget_lineages(self) -> None:
+        """The lineages cannot be read."""
+        self.show_lineages_open(nan)
+
+    def render(self) -> bytes:
+        """Everything in Prometheus's text format 0.0.4."""
+        return generate_latest(self._registry)

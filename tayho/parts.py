@@ -1,0 +1,33 @@
+"""What a running process is made of, as its faces see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
+
+from attrs import frozen
+
+from nursery.drain import Drain
+from tayho.config import Settings
+from tayho.coordination.module import Coordination
+from tayho.observability import Metrics
+from tayho.resources import Resources
+from tayho.transactions.module import Transactions
+
+
+@frozen
+class Parts:
+    """Everything that the composition root has put together."""
+
+    settings: Settings
+    resources: Resources
+    coordination: Coordination
+    # None where no role signs.
+    transactions: Transactions | None
+    metrics: Metrics
+    drain: Drain
+
+
+# Opened before anything is begun; yields the task that serves until cancelled.
+Face: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[Callable[[], Awaitable[None]]]]

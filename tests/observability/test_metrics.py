@@ -1,0 +1,104 @@
+"""Metrics: what is counted, and how it reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from rpc.observation import Observation
+from tayho.kernel.address import Address
+from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Postponed, StaleAttempt
+from tayho.observability import Metrics
+
+JOB = Job(UUID(int=1), 1, "test", "automation", "k", "key", {}, 1, False, datetime(2026, 1, 1, tzinfo=UTC))
+ATTEMPT = Attempt(UUID(int=1), 1, "token-of-sixteen", UUID(int=2))
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Every sample of the page, read back by Prometheus's own parser."""
+    families = text_string_to_metric_families(metrics.render().decode())
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+async def test_an_attempt_is_counted_by_how_its_handler_ended():
+    """Goal: tayho_attempts_total. Method: a handler for every end, one of them cancelled inside a nursery of its own."""
+    metrics = Metrics()
+    seen: list[float] = []
+
+    def ends_with(end: object):
+        async def handler(_job: Job, _attempt: Attempt):
+            await trio.lowlevel.checkpoint()
+            seen.append(samples(metrics)["tayho_handlers_running", ()])
+            if isinstance(end, Exception):
+                raise end
+            return end
+
+        return metrics.watched("k", handler)
+
+    async def sleeps(_job: Job, _attempt: Attempt):
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(trio.sleep_forever)
+            tasks.start_soon(trio.sleep_forever)
+
+    for end in (Completed(), NotActionable("x"), Ended(), Postponed("x")):
+        assert await ends_with(end)(JOB, ATTEMPT) is end
+    for error in (StaleAttempt(ATTEMPT), KeyError("x")):
+        with pytest.raises(type(error)):
+            await ends_with(error)(JOB, ATTEMPT)
+    with trio.move_on_after(0):
+        await metrics.watched("k", sleeps)(JOB, ATTEMPT)
+
+    found = samples(metrics)
+    for outcome in ("completed", "not_actionable", "ended", "postponed", "stale", "failed", "cut_off"):
+        assert found["tayho_attempts_total", (("kind", "k"), ("outcome", outcome))] == 1, outcome
+    assert set(seen) == {1}
+    assert found["tayho_handlers_running", ()] == 0
+    assert found["tayho_attempt_seconds_count", (("kind", "k"),)] == 7
+
+
+def test_rpc_questions_are_counted_and_timed():
+    """Goal: RPC-10's counts. Method: observations as an endpoint makes them."""
+    metrics = Metrics()
+    metrics.observe_rpc(Observation("https://rpc/…", "eth_call", "answered", 0.2, 1))
+    metrics.observe_rpc(Observation("https://rpc/…", "eth_call", "HttpStatus", 0.4, 3))
+    found = samples(metrics)
+    labels = (("endpoint", "https://rpc/…"), ("method", "eth_call"))
+    assert found["tayho_rpc_requests_total", (*labels, ("outcome", "answered"))] == 1
+    assert found["tayho_rpc_requests_total", (*labels, ("outcome", "HttpStatus"))] == 1
+    assert found["tayho_rpc_seconds_sum", labels] == pytest.approx(0.6)
+
+
+def test_a_lane_that_left_the_pool_is_not_shown_any_more():
+    """Goal: no ghost of a rotated signer. Method: show two lanes, forget, show one."""
+    metrics = Metrics()
+    one, other = Address(b"\x01" * 20), Address(b"\x02" * 20)
+    for signer in (one, other):
+        metrics.show_lane(signer, in_flight=3, next_nonce=7, is_open=True)
+    metrics.forget_lanes()
+    metrics.show_lane(one, in_flight=4, next_nonce=2**60, is_open=False)
+    shown = {key: value for key, value in samples(metrics).items() if key[0].startswith("tayho_lane_")}
+    label = (("signer", one.checksummed),)
+    assert shown == {
+        ("tayho_lane_in_flight", label): 4,
+        ("tayho_lane_next_nonce", label): 2**60,
+        ("tayho_lane_open", label): 0,
+    }
+
+
+def test_two_registries_never_meet():
+    """Goal: no state of the whole process. Method: two of them, one counted in."""
+    one, other = Metrics(), Metrics()
+    one.show_draining(draining=True)
+    assert samples(one)["tayho_draining", ()] == 1
+    assert samples(other)["tayho_draining", ()] == 0
+    assert not [name for name, _ in samples(one) if name.endswith("_created")]
+    assert [key for key in samples(one) if key[0] == "tayho_build_info"]
+    assert ("process_resident_memory_bytes", ()) in samples(one)

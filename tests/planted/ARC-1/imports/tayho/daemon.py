@@ -1,0 +1,4 @@
+"""A host that looks up, and holds a key."""
+
+import eth_account  # breaks keys-in-custody
+import tayho.cli.main  # breaks inside-tayho

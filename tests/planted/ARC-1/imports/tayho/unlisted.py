@@ -1,0 +1,1 @@
+"""A new room that nobody gave a layer."""

@@ -1,0 +1,3 @@
+-- contract
+DROP TABLE coordination.jobs;
+ALTER TABLE coordination.fresh DROP COLUMN attempt_number;

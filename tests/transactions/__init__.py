@@ -1,0 +1,1 @@
+"""The transaction engine against a real PostgreSQL and a real EVM node."""

@@ -1,0 +1,199 @@
+"""The engine's pure decisions: lanes, fees, answers, reconciliation."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpc.errors import DeadlinePassed, EndpointFault, RpcRefused
+from rpc.values import Receipt
+from tayho.kernel.address import Address
+from tayho.kernel.ids import new_id
+from tayho.transactions.broadcast import classify
+from tayho.transactions.errors import MarketAboveCeiling
+from tayho.transactions.fees import BASIS_POINTS, GAS_BUFFER_BASIS_POINTS, buffered_gas, fee_for_market
+from tayho.transactions.reconcile_rules import (
+    ChainView,
+    Final,
+    Included,
+    OpenLineage,
+    Resend,
+    Wait,
+    decide,
+    inclusion_changes,
+)
+from tayho.transactions.round_robin import choose_lanes
+from tayho.transactions.types import LaneStatus
+
+SIGNER = Address(b"\x01" * 20)
+HASH, OTHER_HASH = b"\xaa" * 32, b"\xbb" * 32
+
+_LANES = st.lists(
+    st.builds(
+        LaneStatus,
+        signer=st.binary(min_size=20, max_size=20).map(Address),
+        state=st.sampled_from(["open", "draining", "blocked", "underfunded"]),
+        state_reason=st.none(),
+        next_nonce=st.integers(0, 100),
+        in_flight=st.integers(0, 20),
+    ),
+    max_size=6,
+    unique_by=lambda lane: lane.signer,
+)
+
+
+@given(_LANES, st.integers(0, 1_000), st.integers(1, 16), st.integers(0, 100))
+def test_lanes_are_chosen_in_turn_and_never_beyond_their_room(
+    lanes: list[LaneStatus], cursor: int, depth: int, wanted: int
+) -> None:
+    """Goal: TX-1's round robin skips what is busy or closed, and uses all the room there is. Method: any pool."""
+    chosen, moved = choose_lanes(lanes, cursor, depth, wanted)
+    room = {lane.signer: max(depth - lane.in_flight, 0) if lane.state == "open" else 0 for lane in lanes}
+    taken = Counter(chosen)
+    assert len(chosen) == min(wanted, sum(room.values()))
+    assert all(taken[signer] <= room[signer] for signer in taken)
+    assert not lanes or 0 <= moved < len(lanes)
+
+
+def test_two_equal_lanes_take_turns_across_calls() -> None:
+    """Goal: the cursor carries the turn over. Method: six calls for one lane each on two lanes."""
+    lanes = [LaneStatus(Address(bytes([number]) * 20), "open", None, 0, 0) for number in (1, 2)]
+    cursor = 0
+    order: list[Address] = []
+    for _ in range(6):
+        chosen, cursor = choose_lanes(lanes, cursor, 16, 1)
+        order += chosen
+    assert order == [lanes[0].signer, lanes[1].signer] * 3
+
+
+@given(st.integers(0, 10**13), st.integers(0, 10**12), st.integers(1, 10**13))
+def test_a_fee_is_valid_covers_the_market_and_respects_the_ceiling(base: int, tip: int, ceiling: int) -> None:
+    """Goal: tip <= max fee <= ceiling, and the base fee is covered; above the ceiling nothing is signed. Method: any
+    market."""
+    if base > ceiling:
+        with pytest.raises(MarketAboveCeiling):
+            fee_for_market(base, tip, ceiling)
+        return
+    fee = fee_for_market(base, tip, ceiling)
+    assert 0 <= fee.max_priority_fee_per_gas_wei <= fee.max_fee_per_gas_wei <= ceiling
+    assert fee.max_fee_per_gas_wei >= min(base, ceiling)
+
+
+@given(st.integers(21_000, 2**26), st.integers(21_000, 2**24))
+def test_gas_is_buffered_up_and_never_below_the_estimate(estimate: int, limit: int) -> None:
+    """Goal: the buffer rounds up and stops at the cap, but never takes from the estimate. Method: any estimate."""
+    gas = buffered_gas(estimate, limit)
+    assert gas >= estimate
+    assert gas == max(estimate, min(limit, -(-estimate * (BASIS_POINTS + GAS_BUFFER_BASIS_POINTS) // BASIS_POINTS)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "already known",
+        "Already known",
+        "ALREADYKNOWN",
+        "known transaction: 0xabc",
+        "Known transaction",
+        "transaction already imported",
+        "tx already exists in cache",
+        "existing txn with same hash",
+    ],
+)
+def test_already_known_is_success_in_every_clients_words(message: str) -> None:
+    """Goal: our own transaction in the pool is no failure (TX-4). Method: the words of the clients, any case."""
+    assert classify(HASH, RpcRefused(-32000, message)).kind == "already_known"
+
+
+@pytest.mark.parametrize("message", ["unknown transaction", "nonce too low", "insufficient funds for gas * price"])
+def test_other_refusals_leave_the_state_as_it_is(message: str) -> None:
+    """Goal: nothing but a yes counts as out. Method: refusals that resemble a yes, and those that do not."""
+    answer = classify(HASH, RpcRefused(-32000, message))
+    assert answer.kind == "refused"
+    assert not answer.is_out
+
+
+def test_a_fault_or_another_hash_proves_nothing() -> None:
+    """Goal: a timeout is not a rejection, and a wrong hash not an acceptance. Method: one of each."""
+    assert classify(HASH, EndpointFault("node", DeadlinePassed(1, "body"))).kind == "unknown"
+    assert classify(HASH, OTHER_HASH).kind == "unknown"
+    assert classify(HASH, HASH).kind == "accepted"
+
+
+def _receipt(tx_hash: bytes = HASH, number: int = 10, block_hash: bytes = b"\x10" * 32) -> Receipt:
+    return Receipt(
+        transaction_hash=tx_hash,
+        transaction_index=0,
+        block_hash=block_hash,
+        block_number=number,
+        status=1,
+        post_state_root=None,
+        sender=SIGNER.value,
+        to=SIGNER.value,
+        contract_address=None,
+        gas_used=21_000,
+        cumulative_gas_used=21_000,
+        effective_gas_price_wei=1,
+        logs=(),
+        type=2,
+    )
+
+
+LINEAGE = OpenLineage(new_id(), "call", new_id(), SIGNER, 5, "broadcast", None, (HASH, OTHER_HASH))
+VIEW = ChainView(
+    head_block_number=22,
+    canonical_hashes={10: b"\x10" * 32},
+    receipts={HASH: _receipt()},
+    latest_nonces={SIGNER: 6},
+    pending_nonces={SIGNER: 6},
+)
+
+
+def test_a_receipt_is_final_at_exactly_the_confirmations() -> None:
+    """Goal: I9's depth is neither rounded nor off by one. Method: one block short, and at it."""
+    assert decide(LINEAGE, VIEW, 12) == Final(HASH, _receipt())
+    assert decide(LINEAGE, evolve(VIEW, head_block_number=21), 12) == Included(10)
+
+
+def test_a_receipt_of_a_block_that_is_not_canonical_decides_nothing() -> None:
+    """Goal: an orphaned block's receipt is no evidence. Method: another hash at its height, and none at all."""
+    for canonical in ({10: b"\x99" * 32}, {}):
+        view = evolve(VIEW, canonical_hashes=canonical)
+        assert decide(LINEAGE, view, 12) == Wait()
+
+
+def test_any_member_may_be_the_mined_one() -> None:
+    """Goal: an older member that is mined ends the lineage. Method: the receipt of either member."""
+    for tx_hash in LINEAGE.tx_hashes:
+        view = evolve(VIEW, receipts={tx_hash: _receipt(tx_hash)})
+        assert decide(LINEAGE, view, 12) == Final(tx_hash, _receipt(tx_hash))
+
+
+def test_without_a_receipt_only_what_no_node_shows_is_sent_again() -> None:
+    """Goal: TX-5. Method: the four pictures that a pending transaction can show."""
+    unmined = evolve(VIEW, receipts={}, latest_nonces={SIGNER: 5}, pending_nonces={SIGNER: 6})
+    dropped = evolve(unmined, pending_nonces={SIGNER: 5})
+    consumed = evolve(unmined, latest_nonces={SIGNER: 6})
+    assert decide(LINEAGE, unmined, 12) == Wait()
+    assert decide(LINEAGE, dropped, 12) == Resend(OTHER_HASH)
+    assert decide(evolve(LINEAGE, state="signed"), unmined, 12) == Resend(OTHER_HASH)
+    # A lagging receipt index and a foreign transaction look the same: nothing may be concluded from it.
+    assert decide(LINEAGE, consumed, 12) == Wait()
+
+
+def test_a_vanished_inclusion_is_noted_as_gone() -> None:
+    """Goal: a lane's room is counted from what the chain shows now. Method: seen, seen again, moved, gone, final."""
+    seen = evolve(LINEAGE, included_block_number=10)
+    pairs = [
+        (LINEAGE, Included(10)),
+        (seen, Included(10)),
+        (seen, Included(11)),
+        (seen, Wait()),
+        (seen, Final(HASH, _receipt())),
+    ]
+    changes = inclusion_changes([lineage for lineage, _ in pairs], [decision for _, decision in pairs])
+    assert changes == [(LINEAGE.lineage_id, 10), (seen.lineage_id, 11), (seen.lineage_id, None)]
