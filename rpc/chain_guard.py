@@ -31,7 +31,7 @@ class ChainGuard:
         self._connections: WeakSet[object] = WeakSet()
 
     def notice(self, connection: object) -> bool:
-        """Tell over which connection an answer came. True for one not seen before: the answer must wait for `ensure`."""
+        """Tell over which connection an answer came. True for a new one: the answer must wait for `ensure`."""
         if connection in self._connections:
             return False
         self.probed(connection)

@@ -1,7 +1,6 @@
 """One connection in the hands of one task: statements, and how a transaction on it begins and ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias
 
 from nursery.asyncio_bridge import run_asyncio
@@ -83,7 +82,5 @@ class Connection:
         return meaning
 
     def cut_off(self) -> None:
-        """End the connection without a word: the server rolls back, the pool has its place back at once."""
-        # asyncpg's complaint, if it has one, is that the connection is in the pool again already.
-        with suppress(driver.InterfaceError):
-            self.raw.terminate()
+        """End it without a word: the server rolls back, and the pool has its place back at once."""
+        driver.cut_off(self.raw)

@@ -197,7 +197,7 @@ class DeliveryQueue:
             ReplyLost, QueueUnavailable: as `fail`.
         """
         now, delay = int(time.time() * 1000), max(0, int(delay_seconds * 1000))
-        move = self._backend.moveToDelayed(delivery.delivery_id, now, delay, delivery.token, {})
+        move = self._backend.moveToDelayed(delivery.delivery_id, now, delay, delivery.token, {"skipAttempt": True})
         [outcome] = await self._server.shielded(converse, self._server, [Conversation(move)])
         return _acknowledged(outcome, AckOutcome.PUT_BACK)
 

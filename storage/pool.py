@@ -166,4 +166,4 @@ async def _end(pool: RawPool, raw: RawConnection, verb: str | None, tags: list[s
 
 def _cut_off(taken: list[RawConnection]) -> None:
     for raw in taken:
-        raw.terminate()
+        driver.cut_off(raw)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from typing import Any, cast
 
-import hypercorn.trio.tcp_server
-import hypercorn.trio.worker_context
 import structlog
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
 
 from nursery.groups import unwrap
 
@@ -29,9 +30,12 @@ CONNECTION_SECONDS_MAX = 120.0
 SILENT_SECONDS = 15
 HEADER_BYTES_MAX = 16 * 1024
 
-# Neither carries types for what is taken of them here.
-_server = cast("Any", hypercorn.trio.tcp_server)
-_worker = cast("Any", hypercorn.trio.worker_context)
+
+class _Connection(TCPServer):
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        # Else a connection that its client has closed keeps its place until it would have been closed as idle.
+        await self.idle_task.stop()
 
 
 class Connections:
@@ -40,26 +44,35 @@ class Connections:
     def __init__(self, app: object) -> None:
         self._app = ASGIWrapper(cast("Any", app))
         self._config = _config()
-        self._context = _worker.WorkerContext(None)
+        self._context = WorkerContext(None)
         self._open: set[trio.SocketStream] = set()
         self._ended = trio.Event()
+        # Refused connections are told once, until one is taken again.
+        self._is_full = False
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection to its end, to CONNECTION_SECONDS_MAX, or to an error of its own."""
         if len(self._open) >= CONNECTIONS_MAX:
-            log.warning("connection_refused", open=len(self._open))
+            if not self._is_full:
+                log.warning("connections_refused", open=len(self._open))
+            self._is_full = True
             return
+        self._is_full = False
         self._open.add(stream)
         try:
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(_cut_off_late, stream, tasks.cancel_scope)
-                await _server.TCPServer(self._app, self._config, self._context, {}, stream).run()
+                await self._connection(stream).run()
                 tasks.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - recorded: what a client sends must not reach another one
             log.info("connection_failed", error=repr(unwrap(error)))
         finally:
             self._open.discard(stream)
             self._ended.set()
+
+    def _connection(self, stream: trio.SocketStream) -> _Connection:
+        # It takes a plain stream as well as one under TLS, and says so only in its body.
+        return _Connection(self._app, self._config, self._context, ConnectionState({}), cast("Any", stream))
 
     async def finish(self) -> None:
         """Close what is idle, and wait for the requests under way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import frozen
 
 from tayho.custody.key_material import KeyMaterial
 from tayho.kernel.address import Address
@@ -14,7 +14,7 @@ from tayho.kernel.address import Address
 class SignerKeys:
     """The pool's keys, in the order they were given, each under the address derived from it."""
 
-    keys: Mapping[Address, KeyMaterial] = field(repr=False)
+    keys: Mapping[Address, KeyMaterial]
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -31,7 +31,7 @@ class JournalKeys:
 
     # Invariant: active_id is one of the keys.
     active_id: str
-    keys: Mapping[str, KeyMaterial] = field(repr=False)
+    keys: Mapping[str, KeyMaterial]
 
     def wipe(self) -> None:
         for material in self.keys.values():

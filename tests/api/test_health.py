@@ -33,7 +33,8 @@ async def test_unready_with_every_reason_and_still_alive():
     async def readiness() -> Readiness:
         await trio.lowlevel.checkpoint()
         return Readiness(
-            (Reason("redis", "may evict"), Reason("drain", "requested")), (Reason("pool", "more than the server allows"),)
+            (Reason("redis", "may evict"), Reason("drain", "requested")),
+            (Reason("pool", "more than the server allows"),),
         )
 
     async with served(readiness=readiness) as face:
@@ -47,7 +48,7 @@ async def test_unready_with_every_reason_and_still_alive():
         assert (await face.ask("/healthz")).status == 200
 
 
-async def test_a_hundred_probes_put_one_question():
+async def test_many_probes_put_one_question():
     """Goal: probes do not stampede the database. Method: many at once while the check waits, then some more at once."""
     asked, go_on = 0, trio.Event()
 
@@ -64,13 +65,13 @@ async def test_a_hundred_probes_put_one_question():
             statuses.append((await face.ask("/readyz")).status)
 
         async with trio.open_nursery() as probes:
-            for _ in range(100):
+            for _ in range(60):
                 probes.start_soon(probe)
-            while face.health._readiness._asked.statistics().tasks_waiting < 100:  # noqa: ASYNC110 - no event to await
+            while face.health._readiness._asked.statistics().tasks_waiting < 60:
                 await trio.lowlevel.checkpoint()
             go_on.set()
         await probe()
-    assert statuses == [200] * 101
+    assert statuses == [200] * 61
     assert asked == 1
 
 
@@ -86,9 +87,7 @@ async def test_a_check_that_hangs_is_no_answer_and_hangs_no_probe():
         started = trio.current_time()
         answer = await face.ask("/readyz")
         assert answer.status == 503
-        assert answer.document["reasons"] == [
-            {"check": "readiness", "reason": "the checks gave no answer in time"}
-        ]
+        assert answer.document["reasons"] == [{"check": "readiness", "reason": "the checks gave no answer in time"}]
         assert 1.5 < trio.current_time() - started < 3.5
 
 
@@ -128,7 +127,7 @@ async def test_a_nursery_that_stands_still_is_told():
         assert answer.document["status"] == "stuck"
         async with trio.open_nursery() as tasks:
             tasks.start_soon(face.heart.beat)
-            while face.heart.is_stuck:  # noqa: ASYNC110 - no event to await
+            while face.heart.is_stuck:
                 await trio.lowlevel.checkpoint()
             assert (await face.ask("/healthz")).status == 200
             tasks.cancel_scope.cancel()

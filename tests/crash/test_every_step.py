@@ -18,7 +18,14 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 JOBS = 3
 
 # Steps that an ordinary run does not pass; each has a test of its own below.
-STAGED = {"enqueue.after_commit", "attempt.after_end", "journal.after_abandon", "reconcile.after_rebroadcast"}
+STAGED = {
+    "enqueue.after_commit",
+    "attempt.after_end",
+    "delivery.after_decline",
+    "worker.after_stop",
+    "journal.after_abandon",
+    "reconcile.after_rebroadcast",
+}
 ORDINARY = sorted(STEPS - STAGED)
 
 
@@ -112,6 +119,31 @@ async def test_killed_after_a_rebroadcast_the_same_bytes_are_mined_once(crashing
     await crashing.start()
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
     assert set((await crashing.effects(job_ids)).values()) == {1}
+    await crashing.check()
+
+
+async def test_killed_after_declining_a_delivery_the_job_still_runs(crashing: World) -> None:
+    """Goal: a delivery that came too early is put back by whoever has it, and nothing is lost if that one dies. Method:
+    the record of a job that is not due yet is published by hand; the replica that declines it dies."""
+    job_id = await crashing.enqueue_later("later", seconds=8)
+    await crashing.publish_by_hand(job_id)
+    await crashing.await_death(await crashing.start(crash_at="delivery.after_decline"))
+    await crashing.start()
+    assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
+    assert await crashing.effects([job_id]) == {job_id: 1}
+    await crashing.check()
+
+
+async def test_killed_after_its_last_word_nothing_is_left_behind(crashing: World) -> None:
+    """Goal: the end of a drain is an effect like any other. Method: a drained replica dies right after it recorded its
+    stop; the job that it had sent is finished by another."""
+    job_ids = await crashing.enqueue("key", 1)
+    doomed = await crashing.start(crash_at="worker.after_stop")
+    await crashing.await_state(job_ids[0], "confirming", "completed")
+    doomed.process.terminate()
+    await crashing.await_death(doomed)
+    await crashing.start()
+    assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
     await crashing.check()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -15,6 +16,9 @@ from rpc.endpoint import Endpoint
 from rpc.quantities import hash32
 from rpc.reads import Call
 from storage.database import Database
+from storage.delivery import DeliveryQueue
+from storage.records import Record, delivery_id
+from storage.redis_client import open_redis
 from tayho.coordination.module import JobReader, enqueue_jobs
 from tayho.coordination.types import NewJob
 from tayho.demo.fleet import Fleet, Replica, fleet
@@ -22,6 +26,7 @@ from tayho.faults import CRASH_AT
 from tayho.kernel.address import Address
 from tayho.local.development import DEPLOYER, PUBLIC_ACCOUNTS
 from tayho.protocol import abi, artifacts
+from tayho.resources import queue_name
 from tests.invariants import TERMINAL, check_invariants, effects_of
 from tests.services.chain import CHAIN_ID, LocalChain
 from tests.waiting import until
@@ -39,6 +44,7 @@ class World:
     contract: Address
     replicas: Fleet
     jobs: JobReader
+    redis_url: str
 
     async def start(self, *, crash_at: str | None = None) -> Replica:
         """A replica, which kills itself at a step if asked."""
@@ -75,6 +81,28 @@ class World:
         await until(lambda: replica.process.poll() is not None, seconds=seconds, what="the replica to die at its step")
         assert replica.process.returncode == -9, (replica.process.returncode, replica.log.read_text()[-2000:])
 
+    async def enqueue_later(self, key: str, *, seconds: float) -> UUID:
+        """A job that is due only after a while."""
+        run_at = datetime.now(UTC) + timedelta(seconds=seconds)
+        job = NewJob("counter.record", "automation", key, {"contract": str(self.contract)}, run_at=run_at)
+        return (await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, [job]))[0].job_id
+
+    async def publish_by_hand(self, job_id: UUID) -> None:
+        """Put the job's record into the queue, as a publisher with a wrong clock would."""
+        async with open_redis(self.redis_url) as redis:
+            name = queue_name("automation", ENVIRONMENT, CHAIN_ID)
+            queue = DeliveryQueue(redis, prefix="{tayho}", name=name, lock_seconds=LOCK_SECONDS)
+            await queue.publish_many([Record(delivery_id(job_id, 1), "counter.record", {}, 1_000, 8, 1_000)])
+
+    async def await_state(self, job_id: UUID, *states: str, seconds: float = 30) -> None:
+        """Wait until the job is in one of the states."""
+
+        async def reached() -> bool:
+            record = await self.jobs.inspect(job_id)
+            return record is not None and record.state in states
+
+        await until(reached, seconds=seconds, what=f"the job to be one of {states}")
+
     async def await_all_ended(self, job_ids: Sequence[UUID], seconds: float = 60) -> dict[UUID, str]:
         """Wait until every job is in a terminal state; the states."""
         states: dict[UUID, str] = {}
@@ -106,7 +134,7 @@ async def world(
         Endpoint.open(chain.url, chain_id=CHAIN_ID) as node,
         fleet(folder, environment_of(database_url, redis_url, chain.url)) as replicas,
     ):
-        yield World(database, node, chain.contract, replicas, JobReader(database, CHAIN_ID, ENVIRONMENT))
+        yield World(database, node, chain.contract, replicas, JobReader(database, CHAIN_ID, ENVIRONMENT), redis_url)
 
 
 def environment_of(database_url: str, redis_url: str, rpc_url: str) -> dict[str, str]:
@@ -121,7 +149,8 @@ def environment_of(database_url: str, redis_url: str, rpc_url: str) -> dict[str,
         "TX_JOURNAL_KEYS": json.dumps({"test": f"0x{'5a' * 32}"}),
         "TX_JOURNAL_ACTIVE_KEY_ID": "test",
         "TX_MAX_FEE_PER_GAS_WEI": str(100 * 10**9),
-        "TX_CONFIRMATIONS": "1",
+        # Two seconds of blocks: a receipt is seen before it is final.
+        "TX_CONFIRMATIONS": "4",
         "TX_RECONCILE_SECONDS": "1",
         "QUEUE_LOCK_SECONDS": str(LOCK_SECONDS),
         "QUEUE_RECONCILE_SECONDS": "2",

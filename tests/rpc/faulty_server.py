@@ -230,7 +230,7 @@ async def drip(request: Request) -> None:
         await trio.sleep(0.02)
 
 
-async def close_at_once(request: Request) -> None:
+async def close_at_once(request: Request) -> None:  # noqa: ASYNC124 - a behaviour is async
     raise ConnectionDone
 
 

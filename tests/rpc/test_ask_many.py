@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -39,15 +41,16 @@ def at_most(items_max: int, refusal: Behaviour) -> Behaviour:
     return behave
 
 
-def rearranged(change: Any) -> Behaviour:
+def rearranged(change: Callable[[list[dict[str, Any]]], object]) -> Behaviour:
     """The honest answers of a batch, changed by `change(answers)`."""
     return faulty.answer_document(
         lambda asked: change([envelope(call, hex(int(call["params"][0], 16))) for call in asked])
     )
 
 
-def open_endpoint(server: FaultyServer, **options: Any) -> Any:
-    return Endpoint.open(server.url, **({"chain_id": CHAIN_ID, "deadline_seconds": 5} | options))
+def open_endpoint(server: FaultyServer, **options: Any) -> AbstractAsyncContextManager[Endpoint]:
+    patient: dict[str, Any] = {"chain_id": CHAIN_ID, "deadline_seconds": 20}
+    return Endpoint.open(server.url, **(patient | options))
 
 
 async def test_answers_come_in_the_order_asked(server: FaultyServer) -> None:
@@ -225,7 +228,7 @@ async def test_another_refusal_of_all_is_everyones_answer(server: FaultyServer) 
 
 
 async def test_one_deadline_covers_a_batch_and_its_parts(server: FaultyServer) -> None:
-    """Goal: refusing slowly cannot stretch the time. Method: refuse the first size, answer one part, hang on the next."""
+    """Goal: refusing slowly cannot stretch the time. Method: refuse a size, answer a part, hang on the next."""
     server.behave(REFUSALS["413"], HONEST, faulty.hang)
     async with open_endpoint(server, deadline_seconds=1) as asked:
         with trio.fail_after(3):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 import random
-import ssl
 from pathlib import Path
 
 import pytest
 import trio
-import trustme
 
 from rpc import methods
 from rpc.endpoint import Endpoint
@@ -17,6 +15,7 @@ from rpc.errors import EndpointFault
 from tests.nursery.cancelling import cancelled_at_each_await
 from tests.rpc import faulty_server as faulty
 from tests.rpc.faulty_server import CHAIN_ID, FaultyServer, Request, faulty_server
+from tests.rpc.tls import authority_and_server, trusting
 from tests.waiting import until
 
 STAGES = {
@@ -129,7 +128,7 @@ async def test_cancelled_in_the_tls_handshake() -> None:
 
 
 async def test_two_hundred_cancellations_at_random(server: FaultyServer) -> None:
-    """Goal: nothing adds up over time. Method: many callers, each cancelled after a random while, over few connections."""
+    """Goal: nothing adds up over time. Method: many callers over few connections, each cancelled in a while."""
     chance = random.Random(20260301)
     server.otherwise = answer_in_pieces
     async with Endpoint.open(server.url, chain_id=CHAIN_ID, in_flight_max=4) as endpoint:
@@ -148,13 +147,9 @@ async def test_two_hundred_cancellations_at_random(server: FaultyServer) -> None
 
 async def test_tls_connections_close_too() -> None:
     """Goal: the same over TLS. Method: cancel in the body of an answer over TLS, then ask again."""
-    authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
+    authority, context = authority_and_server()
     async with faulty_server(tls=context) as server:
-        async with Endpoint.open(server.url, chain_id=CHAIN_ID, tls=trusting) as endpoint:
+        async with Endpoint.open(server.url, chain_id=CHAIN_ID, tls=trusting(authority)) as endpoint:
             await endpoint.ask(methods.block_number())
             server.behave(faulty.hang_in_body)
             with trio.move_on_after(0.1):

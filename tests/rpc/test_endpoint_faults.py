@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 import trio
-import trustme
 
 from rpc import methods
 from rpc.endpoint import Endpoint
@@ -28,6 +27,7 @@ from rpc.transport import HttpTransport, Progress
 from rpc.urls import EndpointUrl
 from tests.rpc import faulty_server as faulty
 from tests.rpc.faulty_server import CHAIN_ID, Behaviour, FaultyServer, faulty_server
+from tests.rpc.tls import authority_and_server, trusting
 from tests.waiting import until
 
 BYTES_MAX = 1_000_000
@@ -177,9 +177,9 @@ FAULTS: dict[str, tuple[Behaviour, Reason | tuple[type[Reason], str]]] = {
 }
 
 
-def endpoint(server: FaultyServer, **options: Any) -> Any:
+def endpoint(server: FaultyServer, **options: Any) -> AbstractAsyncContextManager[Endpoint]:
     """An endpoint with little room."""
-    limits = {"chain_id": CHAIN_ID, "deadline_seconds": PATIENT_SECONDS, "body_bytes_max": BYTES_MAX}
+    limits: dict[str, Any] = {"chain_id": CHAIN_ID, "deadline_seconds": PATIENT_SECONDS, "body_bytes_max": BYTES_MAX}
     return Endpoint.open(server.url, **(limits | options))
 
 
@@ -289,15 +289,11 @@ async def test_tls_is_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -
 
     Method: a private authority, trusted once by argument, once only through SSL_CERT_FILE.
     """
-    authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority, context = authority_and_server()
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
     async with faulty_server(tls=context) as server:
-        async with endpoint(server, tls=trusting) as asked:
+        async with endpoint(server, tls=trusting(authority)) as asked:
             assert await asked.ask(methods.block_number()) == 16
         async with endpoint(server) as asked:
             with pytest.raises(EndpointFault) as caught:

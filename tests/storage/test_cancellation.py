@@ -12,7 +12,7 @@ from storage.connection import Connection
 from storage.database import Database
 from storage.errors import StoreUnavailable
 from tests.services.proxy import fault_proxy
-from tests.storage.activity import pool_is_whole, states
+from tests.storage.activity import pool_is_whole, states, terminate_others
 from tests.waiting import until
 
 CANCELLATIONS = 200
@@ -173,6 +173,29 @@ async def test_cancelled_wait_for_a_connection_takes_none(empty_database_url: st
         with trio.fail_after(5):
             async with database.transaction() as connection:
                 assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_cancelled_connects_harm_nobody(empty_database_url: str, bridge: None) -> None:
+    """Goal: a cancellation while a connection is being opened leaves nothing behind, here or on the server.
+
+    Method: cancel 60 first uses of a cold pool at random moments of the time that opening takes. An error that asyncio
+    finds unawaited (asyncpg leaves one in its TLS question) would end the bridge, and this test with it.
+    """
+    chance = random.Random(60)
+    began = trio.current_time()
+    async with Database.open(empty_database_url, pool_size=1, application_name="tests"):
+        seconds = trio.current_time() - began
+    async with Database.open(empty_database_url, pool_size=POOL_SIZE, application_name="tests") as database:
+        for _ in range(60):
+            with trio.move_on_after(chance.uniform(0, seconds)):
+                async with database.transaction() as connection:
+                    await connection.fetchval("SELECT 1")
+                    await trio.sleep_forever()
+            if database.size:
+                await terminate_others(empty_database_url)
+                await until(lambda: database.size == 0)
+        await _use_every_place(database)
+        await until(lambda: pool_is_whole(database, empty_database_url), what="the pool is whole")
 
 
 async def test_frozen_server_costs_the_deadline_and_the_connection(

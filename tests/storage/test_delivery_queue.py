@@ -315,6 +315,14 @@ async def test_scripts_that_vanish_are_loaded_again() -> None:
         assert (await plane.queue.counts())["active"] == 1
 
 
+async def test_a_state_that_was_asked_for_too_early_is_asked_again() -> None:
+    """Goal: a new record is never called missing. Method: Redis knows the state script and not yet the adding one."""
+    async with open_plane() as plane:
+        await plane.raw("SCRIPT", "FLUSH")
+        await plane.queue.states([a_record().delivery_id])
+        assert await plane.queue.publish_many([a_record(), a_record()]) == [RecordState.WAITING] * 2
+
+
 async def test_an_evicted_record_is_damaged_and_can_be_ended() -> None:
     """Goal: an empty payload is never executed and never wedges. Method: delete the hash, fetch, fail for good."""
     async with open_plane() as plane:

@@ -1,0 +1,124 @@
+"""Gauges: each source alone, fresh or absent and never stale."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import trio
+from attrs import evolve, frozen
+from prometheus_client.parser import text_string_to_metric_families
+
+from storage.errors import StoreUnavailable
+from tayho.api.gauges import Gauges, Lanes
+from tayho.coordination.types import Backlog
+from tayho.kernel.address import Address
+from tayho.observability import Metrics
+from tayho.transactions.types import LaneStatus
+
+SIGNER = Address(b"\x01" * 20)
+LANE = LaneStatus(SIGNER, "open", None, 41, 3)
+
+
+@frozen
+class Pool:
+    pool_size: int = 10
+    size: int = 4
+    idle: int = 1
+
+
+def answering(value):
+    async def answer():
+        await trio.lowlevel.checkpoint()
+        return value
+
+    return answer
+
+
+async def away():
+    await trio.lowlevel.checkpoint()
+    raise StoreUnavailable("gone")
+
+
+def gauges() -> Gauges:
+    lanes = Lanes(answering([LANE]), answering(3))
+    return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), lanes)
+
+
+def shown(gauges: Gauges) -> dict[str, float]:
+    families = text_string_to_metric_families(gauges.metrics.render().decode())
+    return {
+        f"{sample.name}{''.join(f'/{value}' for value in sample.labels.values())}": sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name.startswith("tayho_") and "build" not in sample.name
+    }
+
+
+async def test_all_sources_are_shown():
+    """Goal: every gauge has its source. Method: sources that answer."""
+    taken = gauges()
+    await taken.refresh()
+    assert shown(taken) == {
+        "tayho_handlers_running": 0,
+        "tayho_outbox_rows": 7,
+        "tayho_outbox_unpublished": 2,
+        "tayho_outbox_oldest_due_seconds": 1.5,
+        f"tayho_lane_in_flight/{SIGNER}": 3,
+        f"tayho_lane_next_nonce/{SIGNER}": 41,
+        f"tayho_lane_open/{SIGNER}": 1,
+        "tayho_lineages_open": 3,
+        "tayho_database_pool_size": 10,
+        "tayho_database_pool_open": 4,
+        "tayho_database_pool_idle": 1,
+        "tayho_draining": 1,
+        "tayho_refresh_failed/outbox": 0,
+        "tayho_refresh_failed/lanes": 0,
+    }
+
+
+@pytest.mark.parametrize("state", ["blocked", "draining", "underfunded", "retired"])
+async def test_a_held_lane_is_not_open(state):
+    """Goal: an alert can be written on it. Method: a lane in each state that takes no work."""
+    taken = gauges()
+    held = evolve(taken, lanes=Lanes(answering([evolve(LANE, state=state)]), answering(0)))
+    await held.refresh()
+    assert shown(held)[f"tayho_lane_open/{SIGNER}"] == 0
+
+
+async def test_a_source_that_is_away_leaves_no_old_value():
+    """Goal: a stale number never passes for a present one. Method: refresh, then with one source away after the other."""
+    taken = gauges()
+    await taken.refresh()
+    for broken in (
+        evolve(taken, lanes=Lanes(away, answering(3))),
+        evolve(taken, lanes=Lanes(answering([LANE]), away)),
+    ):
+        await broken.refresh()
+        found = shown(taken)
+        assert not [name for name in found if name.startswith("tayho_lane_")]
+        assert math.isnan(found["tayho_lineages_open"])
+        assert (found["tayho_refresh_failed/lanes"], found["tayho_refresh_failed/outbox"]) == (1, 0)
+        assert found["tayho_outbox_rows"] == 7
+    await evolve(taken, backlog=away).refresh()
+    found = shown(taken)
+    assert math.isnan(found["tayho_outbox_oldest_due_seconds"])
+    assert (found["tayho_refresh_failed/lanes"], found["tayho_refresh_failed/outbox"]) == (0, 1)
+    assert found[f"tayho_lane_in_flight/{SIGNER}"] == 3
+
+
+async def test_a_question_cut_off_by_the_deadline_leaves_no_old_value_either(autojump_clock):
+    """Goal: the same for a database that hangs. Method: a source that never answers, cancelled from outside."""
+    taken = gauges()
+    await taken.refresh()
+    with trio.move_on_after(1):
+        await evolve(taken, backlog=trio.sleep_forever).refresh()
+    assert math.isnan(shown(taken)["tayho_outbox_rows"])
+    assert shown(taken)["tayho_refresh_failed/outbox"] == 1
+
+
+async def test_a_process_without_signers_shows_no_lanes():
+    """Goal: no gauge of what is not there. Method: no lanes."""
+    taken = evolve(gauges(), lanes=None)
+    await taken.refresh()
+    assert not [name for name in shown(taken) if "lane" in name]

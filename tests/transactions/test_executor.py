@@ -1,0 +1,307 @@
+"""An attempt resumes its lineage wherever the last one left it (TX-2, TX-3, TX-5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+import trio
+import trio.testing
+from attrs import evolve
+
+from rpc.errors import DeadlinePassed, EndpointFault, RpcError
+from rpc.reads import Call as Question
+from rpc.reads import Reads
+from tayho.kernel.jobs import Attempt, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.kernel.steps import on_step
+from tayho.kinds import Actionable, Call, Revalidation
+from tayho.protocol import abi, artifacts
+from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.errors import BroadcastDoubtful
+from tayho.transactions.executor import execute_or_postpone
+from tayho.transactions.types import Allocation, Lineage, Persistence, WouldRevert
+from tests.invariants import check_invariants
+from tests.transactions.conftest import Engine, any_call
+
+T = TypeVar("T")
+
+
+class Kind:
+    """A kind that wants one call, for as long as the test says so."""
+
+    name = "kind"
+    role = "automation"
+
+    def __init__(self, call: Call) -> None:
+        self.wanted = call
+        self.refusal: str | None = None
+
+    async def revalidate(self, job: Job, reads: Reads) -> Revalidation:
+        return Actionable() if self.refusal is None else NotActionable(self.refusal)
+
+    async def call(self, job: Job) -> Call:
+        return self.wanted
+
+
+class LosesAnswers:
+    """The node, whose answers to sends are lost after it has taken the bytes."""
+
+    def __init__(self, node: Reads) -> None:
+        self._node = node
+
+    async def ask(self, call: Question[T]) -> T:
+        answer = await self._node.ask(call)
+        if call.is_write:
+            raise EndpointFault("node", DeadlinePassed(1, "body"))
+        return answer
+
+    async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+        return await self._node.ask_many(calls)
+
+
+async def _job(engine: Engine, attempt: Attempt) -> Job:
+    record = await engine.plane.coordination.inspect(attempt.job_id)
+    assert record is not None
+    return Job(
+        job_id=attempt.job_id,
+        chain_id=engine.settings.chain_id,
+        environment=engine.settings.environment,
+        role=record.role,
+        kind=record.kind,
+        idempotency_key=record.idempotency_key,
+        request=record.request,
+        generation=record.generation,
+        has_live_lineage=record.has_live_lineage,
+        created_at=record.created_at,
+    )
+
+
+async def _execute(engine: Engine, attempt: Attempt, kind: Kind | None = None) -> Outcome:
+    return await engine.executor.execute(kind or Kind(any_call()), await _job(engine, attempt), attempt)
+
+
+async def _taken_over(engine: Engine, attempt: Attempt) -> Attempt:
+    begun = await engine.plane.begin(attempt.job_id, await engine.plane.worker())
+    assert begun.attempt is not None
+    return begun.attempt
+
+
+async def _allocated(engine: Engine, attempt: Attempt, call: Call | None = None) -> Lineage:
+    (lineage,) = await engine.journal.allocate_many([Allocation(attempt, call or any_call())])
+    assert isinstance(lineage, Lineage)
+    return lineage
+
+
+async def _signed(engine: Engine, attempt: Attempt) -> bytes:
+    signed = await engine.executor.sign(await _allocated(engine, attempt))
+    assert not isinstance(signed, WouldRevert)
+    assert await engine.journal.persist_many([Persistence(attempt, signed)]) == [None]
+    return signed.tx_hash
+
+
+async def _members(engine: Engine) -> list[bytes]:
+    async with engine.plane.database.connection() as connection:
+        return [row["tx_hash"] for row in await connection.fetch("SELECT tx_hash FROM transactions.members")]
+
+
+@asynccontextmanager
+async def _counting_steps() -> AsyncIterator[list[str]]:
+    seen: list[str] = []
+    on_step(seen.append)
+    try:
+        yield seen
+    finally:
+        on_step(None)
+
+
+def _once(engine: Engine, event: bytes) -> Call:
+    return Call(engine.contract, abi.encode_call(artifacts.load("Counter"), "recordOnce", [event]))
+
+
+async def test_a_fresh_job_goes_out_and_is_finalised(engine: Engine) -> None:
+    """Goal: the whole way at one node. Method: execute, mine, tick; job, lineage and member end together."""
+    (attempt,) = await engine.attempts(1)
+    assert await _execute(engine, attempt) == Ended()
+    assert await engine.plane.state(attempt.job_id) == "confirming"
+    await engine.tick_and_mine(2)
+    record = await engine.plane.coordination.inspect(attempt.job_id)
+    assert record is not None
+    assert record.state == "completed"
+    assert isinstance(record.result, dict)
+    assert record.result["tx_hash"] == f"0x{(await _members(engine))[0].hex()}"
+    await check_invariants(engine.plane.database, engine.node, engine.contract)
+
+
+async def test_allocated_is_signed_at_the_reserved_nonce(engine: Engine) -> None:
+    """Goal: TX-3's first row. Method: an attempt allocates and dies; the next one executes."""
+    (attempt,) = await engine.attempts(1)
+    lineage = await _allocated(engine, attempt)
+    assert await _execute(engine, await _taken_over(engine, attempt)) == Ended()
+    async with engine.plane.database.connection() as connection:
+        rows = await connection.fetch("SELECT signer, nonce FROM transactions.members")
+    assert [(row["signer"], row["nonce"]) for row in rows] == [(lineage.signer.value, lineage.nonce)]
+
+
+async def test_signed_is_sent_as_the_identical_bytes(engine: Engine) -> None:
+    """Goal: a retry never signs again. Method: an attempt persists and dies before sending; the next one sends; one
+    member, mined under its own hash."""
+    (attempt,) = await engine.attempts(1)
+    tx_hash = await _signed(engine, attempt)
+    async with _counting_steps() as steps:
+        assert await _execute(engine, await _taken_over(engine, attempt)) == Ended()
+    assert "journal.after_sign" not in steps
+    assert await _members(engine) == [tx_hash]
+    await engine.tick_and_mine(2)
+    assert await engine.plane.state(attempt.job_id) == "completed"
+
+
+async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> None:
+    """Goal: a timeout never proves rejection. Method: the node takes the bytes and its answer is lost; the attempt fails
+    and keeps the lineage; the next one hears `already known` or finds it mined; one effect."""
+    (attempt,) = await engine.attempts(1)
+    healthy = engine.executor._broadcaster  # pyright: ignore[reportPrivateUsage]
+    engine.executor._broadcaster = Broadcaster(LosesAnswers(engine.node), "node")  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(BroadcastDoubtful):
+        await _execute(engine, attempt)
+    engine.executor._broadcaster = healthy  # pyright: ignore[reportPrivateUsage]
+    assert len(await _members(engine)) == 1
+    await engine.tick_and_mine(3)
+    assert await engine.plane.state(attempt.job_id) == "completed"
+    assert len(await _members(engine)) == 1
+    await check_invariants(engine.plane.database, engine.node, engine.contract)
+
+
+async def test_broadcast_is_looked_up_before_it_is_sent_again(engine: Engine) -> None:
+    """Goal: TX-3's third row. Method: the reconciler has sent the bytes of a dead attempt; the next attempt finds them by
+    hash and sends nothing."""
+    (attempt,) = await engine.attempts(1)
+    await _signed(engine, attempt)
+    await engine.reconciler.tick()
+    current = await _taken_over(engine, attempt)
+    async with _counting_steps() as steps:
+        assert await _execute(engine, current) == Ended()
+    assert "broadcast.after_send" not in steps
+    assert await engine.plane.state(attempt.job_id) == "confirming"
+
+
+async def test_a_call_that_reverts_takes_no_nonce(engine: Engine) -> None:
+    """Goal: TX-11. Method: an event id that is recorded already; the contract's own words are the reason."""
+    event = os.urandom(32)
+    first, second = await engine.attempts(2)
+    assert await _execute(engine, first, Kind(_once(engine, event))) == Ended()
+    await engine.tick_and_mine(2)
+    outcome = await _execute(engine, second, Kind(_once(engine, event)))
+    assert isinstance(outcome, NotActionable)
+    assert "revert" in outcome.reason
+    async with engine.plane.database.connection() as connection:
+        assert await connection.fetchval("SELECT sum(next_nonce - first_nonce) FROM transactions.lanes") == 1
+
+
+async def test_an_allocation_that_is_not_wanted_any_more_is_abandoned(engine: Engine) -> None:
+    """Goal: TX-3's last row. Method: between allocation and resumption the kind changes its mind, or the call begins to
+    revert; the job ends `not_actionable` and the lane has no gap."""
+    event = os.urandom(32)
+    first, second, third = await engine.attempts(3)
+    await _allocated(engine, first)
+    unwilling = Kind(any_call())
+    unwilling.refusal = "the market is closed"
+    assert await _execute(engine, await _taken_over(engine, first), unwilling) == Ended()
+    assert await engine.plane.state(first.job_id) == "not_actionable"
+    await _allocated(engine, second, _once(engine, event))
+    assert await _execute(engine, third, Kind(_once(engine, event))) == Ended()
+    await engine.tick_and_mine(3)
+    assert await _execute(engine, await _taken_over(engine, second), Kind(_once(engine, event))) == Ended()
+    assert await engine.plane.state(second.job_id) == "not_actionable"
+    await engine.tick_and_mine(4)
+    assert await engine.plane.state(third.job_id) == "completed"
+    await check_invariants(engine.plane.database, engine.node, engine.contract)
+
+
+async def test_a_mined_revert_ends_the_job_dead_with_its_evidence(engine: Engine) -> None:
+    """Goal: `reverted` is terminal and visible. Method: two calls of which the second reverts are signed before either is
+    mined."""
+    event = os.urandom(32)
+    first, second = await engine.attempts(2)
+    await _set_automine(engine, on=False)
+    try:
+        for attempt in (first, second):
+            assert await _execute(engine, attempt, Kind(_once(engine, event))) == Ended()
+    finally:
+        await _set_automine(engine, on=True)
+    await engine.tick_and_mine(4)
+    states = {await engine.plane.state(attempt.job_id) for attempt in (first, second)}
+    assert states == {"completed", "dead"}
+    await check_invariants(engine.plane.database, engine.node, engine.contract)
+
+
+async def test_a_transaction_that_the_pool_dropped_is_sent_again(engine: Engine) -> None:
+    """Goal: TX-5's dropped mempool. Method: mining is off; the node is told to drop the transaction; the reconciler sends
+    the same bytes; mining goes on."""
+    (attempt,) = await engine.attempts(1)
+    await _set_automine(engine, on=False)
+    try:
+        assert await _execute(engine, attempt) == Ended()
+        (tx_hash,) = await _members(engine)
+        await engine.node.ask(Question("anvil_dropTransaction", (f"0x{tx_hash.hex()}",), lambda _: None, is_write=True))
+        await engine.reconciler.tick()
+    finally:
+        await _set_automine(engine, on=True)
+    await engine.tick_and_mine(3)
+    assert await engine.plane.state(attempt.job_id) == "completed"
+    assert await _members(engine) == [tx_hash]
+
+
+async def test_a_market_above_the_ceiling_postpones_and_signs_nothing(engine: Engine) -> None:
+    """Goal: never above TX_MAX_FEE_PER_GAS_WEI. Method: a ceiling of one wei."""
+    (attempt,) = await engine.attempts(1)
+    engine.executor._settings = evolve(engine.settings, fee_wei_max=1)  # pyright: ignore[reportPrivateUsage]
+    outcome = await execute_or_postpone(engine.executor, Kind(any_call()), await _job(engine, attempt), attempt)
+    assert isinstance(outcome, Postponed)
+    assert await _members(engine) == []
+
+
+async def test_a_full_pool_makes_the_handler_wait_until_a_lane_has_room(engine: Engine) -> None:
+    """Goal: back pressure instead of churn. Method: fill both lanes, start one more; it goes out when a reconciler tick
+    saw the others mined."""
+    full = len(await _lanes(engine)) * engine.settings.lane_depth
+    *attempts, last = await engine.attempts(full + 1)
+    await _set_automine(engine, on=False)
+    outcomes: list[Outcome] = []
+
+    async def late() -> None:
+        outcomes.append(await _execute(engine, last))
+
+    for attempt in attempts:
+        assert await _execute(engine, attempt) == Ended()
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(late)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert outcomes == []
+        await _set_automine(engine, on=True)
+        await engine.tick_and_mine(2)
+    assert outcomes == [Ended()]
+
+
+async def test_a_stale_attempt_neither_signs_nor_ends_anything(engine: Engine) -> None:
+    """Goal: I6 in the engine. Method: an attempt that was taken over executes to its end."""
+    (attempt,) = await engine.attempts(1)
+    stale_job = await _job(engine, attempt)
+    current = await _taken_over(engine, attempt)
+    with pytest.raises(StaleAttempt):
+        await engine.executor.execute(Kind(any_call()), stale_job, attempt)
+    assert await _members(engine) == []
+    assert await _execute(engine, current) == Ended()
+
+
+async def _lanes(engine: Engine) -> list[Any]:
+    async with engine.plane.database.connection() as connection:
+        return await connection.fetch("SELECT signer FROM transactions.lanes")
+
+
+async def _set_automine(engine: Engine, *, on: bool) -> None:
+    await engine.node.ask(Question("evm_setAutomine", (on,), lambda _: None, is_write=True))
+    if on:
+        await engine.node.ask(Question("anvil_mine", ("0x1",), lambda _: None, is_write=True))
