@@ -133,8 +133,8 @@ class DeliveryQueue:
         """Take up to `count` deliveries that are ready, never waiting for more; each is locked by a token of its own.
 
         What was taken is returned even if the caller was cancelled meanwhile: it owns it, and puts back what it will
-        not run. After a lost reply the queue looks for what was taken and returns that (more than `count` at times);
-        if it cannot look, it remembers the tokens, and the next fetch looks first.
+        not run. After a lost reply the queue looks for what was taken and returns that; if it cannot look, it
+        remembers the tokens, and the next fetch looks first.
 
         Raises:
             QueueUnavailable: nothing was taken, as far as can be known now.

@@ -69,7 +69,7 @@ class Intake:
         Raises:
             QueueUnavailable, ReplyLost, QueueRefused: nothing was taken that could be returned.
         """
-        taken = await self._found_again()
+        taken = await self._found_again(count)
         trouble: StorageError | None = None
         while len(taken) < count and trouble is None:
             probe = self._drained
@@ -79,7 +79,7 @@ class Intake:
             if self._drained:
                 break
         if not taken and isinstance(trouble, ReplyLost):
-            taken = await self._found_again()
+            taken = await self._found_again(count)
         if not taken and trouble is not None:
             raise trouble
         return taken
@@ -112,9 +112,9 @@ class Intake:
         self._drained = len(deliveries) < count
         return _Round(deliveries, trouble)
 
-    async def _found_again(self) -> list[Delivery]:
-        """What earlier rounds took without our knowing."""
-        due = self._unanswered.take_due(now=trio.current_time())
+    async def _found_again(self, count: int) -> list[Delivery]:
+        """What earlier rounds took without our knowing, up to `count`."""
+        due = self._unanswered.take_due(count, now=trio.current_time())
         if not due:
             return []
         try:

@@ -3,8 +3,18 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from attrs import frozen
+
 # A fetch whose connection broke may still lie in a socket buffer, and be executed after the first look.
 LOOK_AGAIN_SECONDS: Final = 1.0
+
+
+@frozen
+class LostToken:
+    """When to look for what one token locked, and when to stop."""
+
+    look_at: float
+    forget_at: float
 
 
 class UnansweredFetches:
@@ -17,30 +27,27 @@ class UnansweredFetches:
     def __init__(self, *, remember_seconds: float) -> None:
         """`remember_seconds`: how long a lock lasts; after it a token is void and the stalled scan has the record."""
         self._remember_seconds = remember_seconds
-        self._forget_at: dict[str, float] = {}
-        self._look_at = float("-inf")
+        self._lost: dict[str, LostToken] = {}
 
     def __len__(self) -> int:
-        return len(self._forget_at)
+        return len(self._lost)
 
     def add(self, tokens: Iterable[str], *, now: float) -> None:
-        """These were sent and not answered. The next look is due at once."""
-        self._forget_at.update((token, now + self._remember_seconds) for token in tokens)
-        self._look_at = now
+        """These were sent and not answered. A look for them is due at once."""
+        self._lost.update((token, LostToken(now, now + self._remember_seconds)) for token in tokens)
 
-    def take_due(self, *, now: float) -> Mapping[str, float]:
-        """The tokens to look for now, taken out, each with its time to be forgotten; empty if no look is due."""
-        if not self._forget_at or now < self._look_at:
-            return {}
-        taken = {token: forget_at for token, forget_at in self._forget_at.items() if forget_at > now}
-        self._forget_at.clear()
-        return taken
+    def take_due(self, count: int, *, now: float) -> Mapping[str, LostToken]:
+        """Up to `count` tokens to look for now, taken out; each may have locked one record."""
+        self._lost = {token: lost for token, lost in self._lost.items() if lost.forget_at > now}
+        due = [token for token, lost in self._lost.items() if lost.look_at <= now]
+        return {token: self._lost.pop(token) for token in due[:count]}
 
-    def give_back(self, taken: Mapping[str, float], *, found: Collection[str], now: float) -> None:
+    def give_back(self, taken: Mapping[str, LostToken], *, found: Collection[str], now: float) -> None:
         """A look was had: what it did not find is looked for again, a little later."""
-        self._forget_at.update((token, forget_at) for token, forget_at in taken.items() if token not in found)
-        self._look_at = now + LOOK_AGAIN_SECONDS
+        again_at = now + LOOK_AGAIN_SECONDS
+        unfound = {token: LostToken(again_at, lost.forget_at) for token, lost in taken.items() if token not in found}
+        self._lost.update(unfound)
 
-    def restore(self, taken: Mapping[str, float]) -> None:
-        """The look failed: all is as before it, and due at once."""
-        self._forget_at.update(taken)
+    def restore(self, taken: Mapping[str, LostToken]) -> None:
+        """The look failed: all is as before it."""
+        self._lost.update(taken)

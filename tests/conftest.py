@@ -6,6 +6,7 @@ import pytest
 
 from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
+from tests.services.chain import LocalChain, local_chain
 from tests.services.launch import Launched
 from tests.services.postgres import EMPTY, MIGRATED, PostgresServer
 from tests.services.postgres import postgres_server as run_postgres
@@ -60,3 +61,11 @@ async def database(database_url: str, bridge: None) -> AsyncIterator[Database]:
     """A migrated database, opened with a pool of 4."""
     async with Database.open(database_url, pool_size=4, application_name="tests") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[LocalChain]:
+    """The session's EVM node, a block every half second. Tests share it: each has a database of its own, whose lanes
+    begin where the last test's ended."""
+    with local_chain() as running:
+        yield running

@@ -68,5 +68,5 @@ async def serve_http(app: object, listening: Listening, *, shutdown: Callable[[]
                 with trio.move_on_after(GRACE_SECONDS):
                     await connections.finish()
             finally:
-                pass
+                connections.cut_off()
             served.cancel_scope.cancel()

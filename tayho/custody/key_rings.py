@@ -1,4 +1,4 @@
-"""The keys a process holds, by the name each is asked for under. Never leaves custody."""
+"""The keys a process holds, each under its name. Configuration carries them to custody, which alone opens them."""
 
 from __future__ import annotations
 

@@ -30,15 +30,21 @@ class Replica:
     process: trio.Process
     log: Path
     was_killed: bool = False
+    is_expected_to_end: bool = False
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to say goodbye."""
-        self.was_killed = True
+        self.was_killed = self.is_expected_to_end = True
         self.process.send_signal(signal.SIGKILL)
 
+    def terminate(self) -> None:
+        """SIGTERM: it drains."""
+        self.is_expected_to_end = True
+        self.process.send_signal(signal.SIGTERM)
+
     def check(self) -> None:
-        """Raises ReplicaDied, with the end of its log, if it is gone and was not killed by us."""
-        if self.process.poll() is not None and not self.was_killed:
+        """Raises ReplicaDied, with the end of its log, if it is gone and nobody asked it to."""
+        if self.process.poll() is not None and not self.is_expected_to_end:
             tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
             raise ReplicaDied(f"replica {self.instance_id} ended with code {self.process.returncode}:\n{tail}")
 
@@ -52,7 +58,7 @@ class Fleet:
     replicas: list[Replica] = field(factory=list[Replica])
 
     async def start(self, role: str, count: int, extra: Mapping[str, str] | None = None) -> list[Replica]:
-        """Start `count` replicas of a role, `extra` variables over the common ones; they need a moment to be at work."""
+        """Start `count` replicas of a role, `extra` variables over the common ones. They need a moment."""
         started: list[Replica] = []
         for _ in range(count):
             instance_id = f"{role}-{len(self.replicas) + 1}"
@@ -81,7 +87,7 @@ class Fleet:
         """SIGTERM to all, and how each ended that was not killed before."""
         told = self.living
         for replica in told:
-            replica.process.send_signal(signal.SIGTERM)
+            replica.terminate()
         with trio.move_on_after(STOP_SECONDS):
             for replica in told:
                 await replica.process.wait()

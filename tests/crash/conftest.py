@@ -1,20 +1,13 @@
 """Fixtures of the crash suite."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from storage.database import Database
 from tests.crash.world import World, world
-from tests.services.chain import LocalChain, local_chain
-
-
-@pytest.fixture(scope="session")
-def chain() -> Iterator[LocalChain]:
-    """The session's node: the tests share it, each with a database of its own whose lanes begin where the last ended."""
-    with local_chain() as running:
-        yield running
+from tests.services.chain import LocalChain
 
 
 @pytest.fixture

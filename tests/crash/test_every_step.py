@@ -140,7 +140,7 @@ async def test_killed_after_its_last_word_nothing_is_left_behind(crashing: World
     job_ids = await crashing.enqueue("key", 1)
     doomed = await crashing.start(crash_at="worker.after_stop")
     await crashing.await_state(job_ids[0], "confirming", "completed")
-    doomed.process.terminate()
+    doomed.terminate()
     await crashing.await_death(doomed)
     await crashing.start()
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}

@@ -218,7 +218,7 @@ def test_no_text_at_all_breaks_the_parser(text: str) -> None:
             try:
                 parse(whole)
             except KeysRefused as error:
-                assert error.problems  # noqa: PT017
+                assert error.problems
 
 
 def test_rings_show_no_key() -> None:

@@ -44,6 +44,7 @@ def receipt(**changes: Any) -> dict[str, Any]:
 
 
 def block(**changes: Any) -> dict[str, Any]:
+    transactions: list[str] = []
     return {
         "number": "0x10",
         "hash": BLOCK_HASH,
@@ -57,7 +58,7 @@ def block(**changes: Any) -> dict[str, Any]:
         "transactionsRoot": "0x" + "0c" * 32,
         "logsBloom": "0x" + "00" * 256,
         "miner": ADDRESS,
-        "transactions": [],
+        "transactions": transactions,
     } | changes
 
 

@@ -11,9 +11,9 @@ import gzip
 import json
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import trio
 from attrs import define, field
@@ -39,7 +39,7 @@ class Request:
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        return self.document if isinstance(self.document, list) else [self.document]
+        return cast("list[dict[str, Any]]", self.document if isinstance(self.document, list) else [self.document])
 
     async def send(self, raw: bytes) -> None:
         await self.stream.send_all(raw)
@@ -74,10 +74,10 @@ class FaultyServer:
     port: int
     otherwise: Behaviour
     tls: bool = False
-    script: deque[Behaviour] = field(factory=deque)
+    script: deque[Behaviour] = field(factory=deque[Behaviour])
     chain_id: int = CHAIN_ID
     scripts_chain_checks: bool = False
-    requests: list[Request] = field(factory=list)
+    requests: list[Request] = field(factory=list[Request])
     connections_open: int = 0
     connections_total: int = 0
 
@@ -136,15 +136,16 @@ class FaultyServer:
 @asynccontextmanager
 async def faulty_server(
     otherwise: Behaviour | None = None, *, tls: Any = None, port: int = 0
-) -> AsyncIterator[FaultyServer]:
+) -> AsyncGenerator[FaultyServer]:
     """Serve on a loopback port until the end of the block; then every connection is closed."""
+    listeners: Any = await trio.open_tcp_listeners(port, host="127.0.0.1")
+    server = FaultyServer(
+        port=listeners[0].socket.getsockname()[1], otherwise=otherwise or answer("0x10"), tls=tls is not None
+    )
+    if tls is not None:
+        listeners = [trio.SSLListener(listener, tls) for listener in listeners]
     async with trio.open_nursery() as connections:
-        listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
-        server = FaultyServer(
-            port=listeners[0].socket.getsockname()[1], otherwise=otherwise or answer("0x10"), tls=tls is not None
-        )
-        served = [trio.SSLListener(listener, tls) for listener in listeners] if tls else listeners
-        connections.start_soon(trio.serve_listeners, server.serve_connection, served)
+        await connections.start(trio.serve_listeners, server.serve_connection, listeners)
         yield server
         connections.cancel_scope.cancel()
 
@@ -230,7 +231,8 @@ async def drip(request: Request) -> None:
         await trio.sleep(0.02)
 
 
-async def close_at_once(request: Request) -> None:  # noqa: ASYNC124 - a behaviour is async
+async def close_at_once(request: Request) -> None:
+    await request.stream.aclose()
     raise ConnectionDone
 
 

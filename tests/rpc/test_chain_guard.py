@@ -14,6 +14,7 @@ from rpc.errors import (
     EndpointFault,
     HttpStatus,
     Malformed,
+    Reason,
     Transport,
     fault,
 )
@@ -93,7 +94,7 @@ async def test_all_who_wait_share_one_failure() -> None:
     assert probe.begun == 2
 
 
-async def test_a_connection_that_is_gone_is_forgotten() -> None:
+def test_a_connection_that_is_gone_is_forgotten() -> None:
     """Goal: the guard holds no connection alive. Method: let one go, and count what is remembered."""
     guard = ChainGuard()
     guard.notice(Connection())
@@ -112,6 +113,6 @@ async def test_a_connection_that_is_gone_is_forgotten() -> None:
         (Malformed("x"), False),
     ],
 )
-def test_faults_that_end_in_a_reconnection(reason: object, expected: bool) -> None:
+def test_faults_that_end_in_a_reconnection(reason: Reason, expected: bool) -> None:
     """Goal: a check after each reconnection and no more. Method: every reason."""
-    assert may_reconnect(reason) is expected  # pyright: ignore[reportArgumentType]
+    assert may_reconnect(reason) is expected

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
-import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,10 +30,8 @@ def test_honest_json_is_read_as_it_is(document: object) -> None:
 @given(st.binary() | st.text().map(str.encode) | st.text(alphabet='[]{}",:\\01eE.-ux \n').map(str.encode))
 def test_no_body_raises_anything_but_unreadable(body: bytes) -> None:
     """Goal: nothing raw escapes the reader. Method: arbitrary bytes, texts, and soups of JSON's own characters."""
-    try:
+    with suppress(Unreadable):
         parse_json(body)
-    except Unreadable:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -74,11 +73,11 @@ def test_fractions_are_exact() -> None:
     assert parse_json(b"[0.1, 1E2]") == [Decimal("0.1"), Decimal("1E+2")]
 
 
-async def test_reading_takes_linear_time() -> None:
+def test_reading_takes_linear_time() -> None:
     """Goal: no small body keeps the process busy. Method: megabytes of shapes that make patterns backtrack."""
-    with trio.fail_after(20):
-        for shape in (b'"\\"', b'"a', b'\\"', b'"\\', b'[{"a":"', b'{"a":1,'):
+    started = time.process_time()
+    for shape in (b'"\\"', b'"a', b'\\"', b'"\\', b'[{"a":"', b'{"a":1,'):
+        for start in (b"[" * 40, b'["'):
             with pytest.raises(Unreadable):
-                parse_json(b"[" * 40 + shape * 300_000)
-            with pytest.raises(Unreadable):
-                parse_json(b'["' + shape * 300_000)
+                parse_json(start + shape * 300_000)
+    assert time.process_time() - started < 20

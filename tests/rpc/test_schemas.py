@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -71,20 +72,12 @@ def test_a_missing_member_is_named(kind: str, name: str) -> None:
 def test_a_mistyped_member_is_named(kind: str, name: str) -> None:
     """Goal: RPC-8, mistyped fields. Method: put values of other types and of wrong sizes into each member."""
     parse, document = SCHEMAS[kind]
-    for wrong in (
-        None,
-        1,
-        "",
-        "0x",
-        "0x00",
-        "0x1ffffffffffffffffffffffffffffffffffffffffffffff" + "0" * 40,
-        {},
-        "latest",
-    ):
-        if wrong == "0x" and name in {"data", "input"}:
-            continue
-        if wrong == "0x00" and name in {"data", "input"}:
-            continue
+    too_large = "0x1" + "f" * 65
+    empty_object: dict[str, object] = {}
+    wrongs = [None, 1, "", "latest", too_large, empty_object]
+    if name not in {"data", "input"}:
+        wrongs += ["0x", "0x00"]
+    for wrong in wrongs:
         with pytest.raises(Unreadable):
             parse({**document, name: wrong})
 
@@ -181,7 +174,5 @@ def test_no_json_raises_anything_but_unreadable(kind: str, data: st.DataObject) 
     """Goal: nothing raw escapes a schema. Method: any JSON, and honest values with some members replaced by any."""
     parse, document = SCHEMAS[kind]
     spoilt = data.draw(ANYTHING | st.dictionaries(st.sampled_from(sorted(document)), ANYTHING).map(document.__or__))
-    try:
+    with suppress(Unreadable):
         parse(spoilt)
-    except Unreadable:
-        pass

@@ -20,13 +20,19 @@ async def states(url: str) -> Mapping[str, int]:
     return {row["state"]: row["backends"] for row in rows}
 
 
+async def elsewhere(url: str, sql: str) -> None:
+    """Run a statement on a connection of its own."""
+    async with connect(url, application_name="tests activity") as raw:
+        await Connection(raw, in_transaction=False).execute(sql)
+
+
 async def terminate_others(url: str) -> None:
     """Kill every other backend of this database, as an administrator or a failover does."""
-    async with connect(url, application_name="tests activity") as raw:
-        await Connection(raw, in_transaction=False).fetch(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    await elsewhere(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
 
 
 async def pool_is_whole(database: Database, url: str) -> bool:

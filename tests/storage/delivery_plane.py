@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import bullmq
+import bullmq  # pyright: ignore[reportMissingTypeStubs]
 from attrs import frozen
 
 from nursery.asyncio_bridge import open_bridge

@@ -10,7 +10,7 @@ from storage.bullmq_records import Kept
 from storage.delivery import DeliveryQueue
 from storage.records import AckOutcome, Completion, Delivery
 from storage.redis_client import CONNECTIONS_MAX
-from tests.storage.delivery_plane import a_record, open_plane, queue_on
+from tests.storage.delivery_plane import Plane, a_record, open_plane, queue_on
 from tests.waiting import until
 
 pytestmark = pytest.mark.services
@@ -68,7 +68,7 @@ async def test_random_cancellations_orphan_nothing() -> None:
         assert (counts["prioritized"], counts["waiting"], counts["active"]) == (0, 0, 0)
         assert sorted(worker.seen) == sorted(published)
         assert counts["completed"] == len(published)
-        await until(lambda: _connected(plane.server.ask_one), what="connections within bounds")
+        await until(lambda: _within_bounds(plane), what="connections within bounds")
         assert await plane.raw("ECHO", "mine") == "mine"
 
 
@@ -114,13 +114,13 @@ async def test_a_fetch_cancelled_in_flight_returns_what_it_took() -> None:
 
 
 async def test_many_callers_share_few_connections() -> None:
-    """Goal: a burst waits instead of failing. Method: 200 calls at once over the bounded pool, half of them cancelled."""
+    """Goal: a burst waits instead of failing. Method: 200 calls at once over the bounded pool, half cancelled."""
     async with open_plane() as plane:
         queue = queue_on(plane.server)
         async with trio.open_nursery() as calls:
             for at in range(200):
                 calls.start_soon(_counted, queue, 0.001 if at % 2 else 30)
-        assert await _connected(plane.server.ask_one)
+        await until(lambda: _within_bounds(plane), what="connections within bounds")
         assert (await queue.counts())["active"] == 0
 
 
@@ -129,8 +129,8 @@ async def _counted(queue: DeliveryQueue, seconds: float) -> None:
         await queue.counts()
 
 
-async def _connected(ask_one: object) -> bool:
+async def _within_bounds(plane: Plane) -> bool:
     """Whether Redis counts no more connections than the command pool and one blocking connection may have."""
-    info: str = await ask_one(["INFO", "clients"])  # type: ignore[operator]
+    info: str = await plane.raw("INFO", "clients")
     [line] = [line for line in info.splitlines() if line.startswith("connected_clients:")]
     return int(line.split(":")[1]) <= CONNECTIONS_MAX + 1

@@ -1,6 +1,6 @@
 """The delivery queue while replies are lost, Redis restarts, freezes, or goes away."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -36,7 +36,7 @@ async def _behind_proxy() -> AsyncGenerator[tuple[Plane, FaultProxy, DeliveryQue
 
 
 async def test_a_lost_fetch_reply_takes_one_job_and_returns_it() -> None:
-    """Goal: the two-job trap of a retried fetch. Method: lose the reply after Redis executed it; count what is active."""
+    """Goal: the two-job trap of a retried fetch. Method: lose the reply after execution; count what is active."""
     async with _behind_proxy() as (plane, proxy, queue):
         records = [a_record() for _ in range(3)]
         await queue.publish_many(records)
@@ -52,7 +52,7 @@ async def test_a_lost_fetch_reply_takes_one_job_and_returns_it() -> None:
 
 @pytest.mark.parametrize("passed", [0, 1, 700, 2_000])
 async def test_a_pipeline_cut_anywhere_loses_no_delivery_and_doubles_none(passed: int) -> None:
-    """Goal: partly answered fetches. Method: break the reply after some bytes; fetch on; every record once, none left."""
+    """Goal: partly answered fetches. Method: break the reply after some bytes; fetch on; each record once."""
     async with _behind_proxy() as (plane, proxy, queue):
         records = [a_record() for _ in range(12)]
         await queue.publish_many(records)
@@ -65,7 +65,7 @@ async def test_a_pipeline_cut_anywhere_loses_no_delivery_and_doubles_none(passed
 
 
 async def test_a_request_that_never_arrived_is_no_delivery() -> None:
-    """Goal: unknown is looked up, not assumed. Method: lose the request itself; nothing is active; the next fetch works."""
+    """Goal: unknown is looked up, not assumed. Method: lose the request; nothing is active; the next fetch works."""
     async with _behind_proxy() as (plane, proxy, queue):
         record = a_record()
         await queue.publish_many([record])
@@ -93,6 +93,21 @@ async def test_a_fetch_that_cannot_look_is_resolved_by_the_next() -> None:
         [taken] = await queue.fetch(1)
         assert (taken.delivery_id, taken.stalled_count) == (record.delivery_id, 0)
         assert await queue.complete_many([Completion(taken)]) == [AckOutcome.COMPLETED]
+
+
+async def test_what_is_found_again_is_never_more_than_was_asked_for() -> None:
+    """Goal: a caller with two free slots gets two. Method: orphan six, fetch two at a time; all come, each once."""
+    async with _behind_proxy() as (_, proxy, queue):
+        records = [a_record() for _ in range(6)]
+        await queue.publish_many(records)
+        proxy.swallow_answer_to(FETCH)
+        proxy.refusing = True
+        with pytest.raises(QueueUnavailable):
+            await queue.fetch(6)
+        proxy.refusing = False
+        turns = [await queue.fetch(2) for _ in range(3)]
+        assert [len(turn) for turn in turns] == [2, 2, 2]
+        assert {each.delivery_id for turn in turns for each in turn} == {each.delivery_id for each in records}
 
 
 async def test_two_fetches_do_not_both_find_a_lost_delivery() -> None:
@@ -143,14 +158,15 @@ async def test_calls_that_may_be_repeated_speak_only_of_an_absent_queue() -> Non
     """Goal: extend, states and scans need no third outcome. Method: lose their replies, expect QueueUnavailable."""
     async with _behind_proxy() as (_, proxy, queue):
         delivery = await a_delivery(queue)
-        calls = {
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
             "extendLocks": lambda: queue.extend([delivery]),
             "getStateV2": lambda: queue.states([delivery.delivery_id]),
             "getCounts": queue.counts,
             "moveStalledJobsToWait": queue.recover_stalled,
         }
         for script, call in calls.items():
-            await until_loaded(call)
+            # Once before, so that Redis knows the script and the call goes by its digest alone.
+            await call()
             proxy.swallow_answer_to(script_digest(script))
             with pytest.raises(QueueUnavailable):
                 await call()
@@ -158,7 +174,7 @@ async def test_calls_that_may_be_repeated_speak_only_of_an_absent_queue() -> Non
 
 
 async def test_a_restart_during_the_wait_is_told_and_survived_by_the_same_object() -> None:
-    """Goal: a worker resumes after Redis comes back. Method: kill it under the wait, wait and fetch again after start."""
+    """Goal: a worker resumes after Redis comes back. Method: kill it under the wait; start; wait and fetch again."""
     async with open_plane() as plane:
         await plane.queue.wait(0)
         failed = trio.Event()
@@ -208,7 +224,7 @@ async def test_a_frozen_redis_costs_each_call_its_deadline_and_no_more() -> None
 
 
 async def test_a_fetch_that_a_frozen_redis_executes_late_is_found() -> None:
-    """Goal: the request in the socket buffer. Method: freeze, let the fetch time out, thaw; a later fetch returns it."""
+    """Goal: the request in the socket buffer. Method: freeze, let the fetch time out, thaw; a later fetch has it."""
     async with open_plane(command_seconds=0.3) as plane:
         delivery = await a_delivery(plane.queue)
         await plane.queue.complete_many([Completion(delivery)])
@@ -272,11 +288,6 @@ async def test_a_look_finds_our_own_deliveries_and_gives_them_their_full_lock() 
         assert await plane.queue.active_with_token({ours.token, "0" * 32}) == [ours]
         assert await plane.raw("PTTL", lock) > 20_000
         assert await plane.queue.active_with_token({"0" * 32}) == []
-
-
-async def until_loaded(call: object) -> None:
-    """Make a call once, so that its script is known to Redis and the next call goes by its digest alone."""
-    await call()  # type: ignore[operator]
 
 
 async def _drained(queue: DeliveryQueue, count: int) -> list[Delivery]:

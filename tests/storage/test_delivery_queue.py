@@ -15,7 +15,12 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.services
 
-AWKWARD = {"text": "żółć 🚀 \u0000 \u2028", "big": 2**63 + 1, "deep": {"list": [None, True, 1.5, []]}, "": ""}
+AWKWARD: dict[str, object] = {
+    "text": "żółć 🚀 \u0000 \u2028",
+    "big": 2**63 + 1,
+    "deep": {"list": [None, True, 1.5, []]},
+    "": "",
+}
 
 
 async def _complete(plane: Plane, delivery: Delivery) -> None:
@@ -49,7 +54,7 @@ async def test_a_record_comes_out_as_it_went_in() -> None:
 
 
 async def test_fetch_takes_what_is_there_each_under_its_own_token() -> None:
-    """Goal: never wait to fill, never share a token. Method: 10 records, ask for 64, then for more of an empty queue."""
+    """Goal: never wait to fill, never share a token. Method: 10 records, ask for 64, then of an empty queue."""
     async with open_plane() as plane:
         records = [a_record() for _ in range(10)]
         await plane.queue.publish_many(records)
@@ -121,7 +126,7 @@ async def test_finished_records_stay_bounded() -> None:
             await _fail(plane, each)
         counts = await plane.queue.counts()
         assert (counts["completed"], counts["failed"], counts["active"]) == (5, 5, 0)
-        hashes = [key for key in await plane.raw("KEYS", "*-g1")]
+        hashes = await plane.raw("KEYS", "*-g1")
         assert len(hashes) == 10
 
 
@@ -142,7 +147,7 @@ async def test_a_stale_token_finishes_nothing() -> None:
 
 
 async def test_one_bad_completion_spoils_no_other() -> None:
-    """Goal: a batch is no unit of fate. Method: gone, stale, finished and good ones together; a result that is no JSON."""
+    """Goal: a batch is no unit of fate. Method: gone, stale, finished and good ones together; a bad result."""
     async with open_plane() as plane:
         await plane.queue.publish_many([a_record() for _ in range(4)])
         gone, stale, done, good = await plane.queue.fetch(4)
@@ -278,7 +283,7 @@ async def test_extend_tells_the_lost_from_the_held() -> None:
 
 
 async def test_a_total_loss_of_redis_harms_no_holder() -> None:
-    """Goal: FLUSHALL under held deliveries is benign and repairable. Method: flush, end them, publish again, end again."""
+    """Goal: FLUSHALL under held deliveries is benign, repairable. Method: flush, end them, publish again, end again."""
     async with open_plane() as plane:
         records = [a_record() for _ in range(3)]
         await plane.queue.publish_many(records)
@@ -359,7 +364,7 @@ async def test_an_unreadable_record_is_damaged_and_can_be_ended(field: str, valu
 
 
 async def test_a_record_that_is_in_no_set_shows_as_missing_when_published() -> None:
-    """Goal: an id that BullMQ takes for a duplicate but will never hand out is told. Method: lose the set, not the hash."""
+    """Goal: a duplicate that BullMQ will never hand out is told. Method: lose the set, not the hash."""
     async with open_plane() as plane:
         record = a_record()
         await plane.queue.publish_many([record])

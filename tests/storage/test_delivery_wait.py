@@ -59,7 +59,7 @@ async def test_a_delay_that_another_client_made_wakes_a_waiter_that_is_already_b
 
 
 async def test_a_delay_survives_a_cancelled_wait() -> None:
-    """Goal: the time once heard is kept, although the marker that told it is gone. Method: cancel often, then measure."""
+    """Goal: the time once heard is kept, although its marker is gone. Method: cancel often, then measure."""
     async with open_plane() as plane:
         delivery = await a_delivery(plane.queue)
         await _settled(plane)
@@ -76,7 +76,7 @@ async def test_a_cancelled_wait_never_costs_the_next_one_its_wake_up() -> None:
     async with open_plane() as plane:
         cut_off = 0
         for _ in range(30):
-            told = []
+            told: list[bool] = []
 
             async def wait() -> None:
                 told.append(await plane.queue.wait(10))  # noqa: B023 - ends within the turn
@@ -93,7 +93,7 @@ async def test_a_cancelled_wait_never_costs_the_next_one_its_wake_up() -> None:
 
 
 async def test_a_wake_up_in_a_reply_that_nobody_read_is_made_good() -> None:
-    """Goal: Redis popped the marker, we never heard. Method: swallow that reply, cancel the wait; the next is at once."""
+    """Goal: Redis popped the marker, we never heard. Method: hold that reply, cancel the wait; the next is at once."""
     async with (
         open_plane() as plane,
         fault_proxy(plane.redis.url) as proxy,
@@ -176,7 +176,8 @@ async def _seconds_until_woken(plane: Plane, act: Callable[[], Awaitable[object]
         await act()
         with trio.fail_after(8):
             await woken.wait()
-        return time.monotonic() - began
+        took = time.monotonic() - began
+    return took
 
 
 async def _seconds_until_fetched(plane: Plane, began: float) -> float:

@@ -98,7 +98,11 @@ async def test_a_ready_server_reports_its_version_and_no_problem() -> None:
 @pytest.mark.services
 async def test_an_evicting_server_and_a_replica_are_reported() -> None:
     """Goal: issue 2, must show 8. Method: a real server with a wrong policy, then made a replica."""
-    async with running_redis("--maxmemory-policy", "allkeys-lru") as redis, open_bridge(), open_redis(redis.url) as server:
+    async with (
+        running_redis("--maxmemory-policy", "allkeys-lru") as redis,
+        open_bridge(),
+        open_redis(redis.url) as server,
+    ):
         [problem] = await server.check()
         assert "set it to noeviction" in problem
         await server.ask_one(["REPLICAOF", "127.0.0.1", "1"])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from attrs import Factory, define
+from attrs import define, field
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,  # noqa: A004
@@ -24,7 +24,7 @@ class _Connection:
 
     answers: list[object]
     healthy: bool = True
-    did: list[str] = Factory(list)
+    did: list[str] = field(factory=lambda: list[str]())
 
     async def connect(self) -> None:
         self.did.append("connect")
