@@ -56,7 +56,8 @@ class QueueView:
             "removeOnComplete": self.completed.option(),
             "removeOnFail": self.failed.option(),
         }
-        return new_job(self, record.name, record.data, options, record.delivery_id)
+        # A copy, because json takes no mapping but a dict.
+        return new_job(self, record.name, dict(record.data), options, record.delivery_id)
 
     def held_job(self, delivery: Delivery) -> PackageJob:
         """The package's job for a delivery that is to be finished, failed or put back."""

@@ -170,13 +170,14 @@ class Worker:
         """Answer a delivery that may not run now. Its record is ended, or put back; the job is left as it is."""
         log.info("delivery_declined", delivery_id=begun.delivery.delivery_id, verdict=begun.verdict)
         match begun.verdict:
-            case "early":
-                await queue.put_back(begun.delivery, delay_seconds=begun.early_seconds)
-                step("delivery.after_decline")
-            case "unknown_kind":
-                await queue.put_back(begun.delivery, delay_seconds=UNKNOWN_KIND_DELAY_SECONDS)
+            case "early" | "unknown_kind":
+                is_early = begun.verdict == "early"
+                delay_seconds = begun.early_seconds if is_early else UNKNOWN_KIND_DELAY_SECONDS
+                await queue.put_back(begun.delivery, delay_seconds=delay_seconds)
+                step("delivery.after_put_back")
             case "damaged" | "unknown_job" | "foreign" | "exhausted":
                 await queue.fail(begun.delivery, DECLINED[begun.verdict], retry=False)
+                step("delivery.after_refusal")
             case _:
                 await self._acks[queue.name].submit(Completion(begun.delivery))
 

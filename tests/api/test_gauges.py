@@ -87,7 +87,7 @@ async def test_a_held_lane_is_not_open(state):
 
 
 async def test_a_source_that_is_away_leaves_no_old_value():
-    """Goal: a stale number never passes for a present one. Method: refresh, then with one source away after the other."""
+    """Goal: a stale number never passes for a present one. Method: refresh, then again with one source away."""
     taken = gauges()
     await taken.refresh()
     for broken in (

@@ -244,3 +244,44 @@ async def test_a_connection_ends_at_its_age(monkeypatch):
                     await trio.sleep(0.01)
         assert 0.2 < trio.current_time() - started < 3
         assert (await face.ask("/healthz")).status == 200
+
+
+async def test_an_error_in_one_connection_stays_in_it(monkeypatch):
+    """Goal: no defect of the protocol machine ends the process. Method: make it raise in one connection of two.
+
+    Hypercorn does so by itself for a broken chunk, but only where two of its tasks meet.
+    """
+    failing = [True]
+    reads = connections._Connection._read_data
+
+    async def read_data(self) -> None:
+        if failing:
+            failing.clear()
+            raise trio.BusyResourceError("another task is currently sending data")
+        await reads(self)
+
+    async with served() as face:
+        async with await trio.open_tcp_stream(face.bind.host, face.bind.port) as kept:
+            monkeypatch.setattr(connections._Connection, "_read_data", reads)
+            await kept.send_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert answer_of(await kept.receive_some()).status == 200
+            monkeypatch.setattr(connections._Connection, "_read_data", read_data)
+            assert await face.exchange(b"") == b""
+            assert not failing
+            await kept.send_all(REQUEST + b"\r\n")
+            assert answer_of(await kept.receive_some()).status == 200
+
+
+async def test_a_client_that_never_reads_is_cut_off_at_its_age(monkeypatch):
+    """Goal: its place and its pages are given back. Method: a short age, and a sending that no cancellation ends."""
+    monkeypatch.setattr(connections, "CONNECTION_SECONDS_MAX", 0.5)
+    before = psutil.Process().num_fds()
+    page = b"x" * 1_000_000
+    async with served(render=lambda: page) as face:
+        stream = await trio.open_tcp_stream(face.bind.host, face.bind.port)
+        with_client = psutil.Process().num_fds()
+        await stream.send_all(HUNGRY * 20)
+        await until(lambda: psutil.Process().num_fds() > with_client, what="the connection was taken")
+        await until(lambda: psutil.Process().num_fds() <= with_client, what="the connection is closed")
+        await stream.aclose()
+    await until(lambda: psutil.Process().num_fds() <= before)

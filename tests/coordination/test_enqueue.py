@@ -146,7 +146,8 @@ async def test_under_a_stricter_isolation_a_lost_race_is_a_serialization_failure
     ids=["NUL", "lone surrogate", "NUL in a key", "infinity", "NaN", "300 bits", "65 KiB", "bytes", "integer key"],
 )
 async def test_what_postgresql_cannot_hold_is_refused_at_the_door(plane: Plane, request_: dict[str, object]) -> None:
-    """Goal: DLV-10, a clear error and nothing recorded. Method: each kind of document that jsonb would refuse or bend."""
+    """Goal: DLV-10, a clear error and nothing recorded. Method: each kind of document that jsonb would refuse or
+    bend."""
     with pytest.raises(DocumentRefused):
         await plane.coordination.enqueue(NewJob("kind", ROLE, "key", request_))  # pyright: ignore[reportArgumentType]
     assert await plane.coordination.list_recent() == []

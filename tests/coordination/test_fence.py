@@ -50,7 +50,8 @@ async def test_each_part_of_the_fence_alone_refuses(plane: Plane, field: str) ->
 
 
 async def test_a_later_delivery_takes_the_job_over_and_fences_the_first(plane: Plane) -> None:
-    """Goal: a frozen worker that wakes up is refused, and the record says so. Method: a second delivery begins while the
+    """Goal: a frozen worker that wakes up is refused, and the record says so. Method: a second delivery begins while
+    the
     first attempt runs; the first one's end and its fences are refused, the second's holds."""
     job_id = await plane.enqueue()
     first = await _begun(plane, job_id, await plane.worker())
@@ -80,7 +81,8 @@ async def test_the_same_delivery_begun_twice_is_the_same_attempt(plane: Plane) -
 
 
 async def test_a_delivery_of_another_generation_or_of_an_ended_job_begins_nothing(plane: Plane) -> None:
-    """Goal: only the current generation runs. Method: begin with a later and an earlier generation, and after the end."""
+    """Goal: only the current generation runs. Method: begin with a later and an earlier generation, and after the
+    end."""
     job_id = await plane.enqueue()
     worker_id = await plane.worker()
     assert (await plane.begin(job_id, worker_id, generation=2)).verdict == "stale_generation"
@@ -91,7 +93,8 @@ async def test_a_delivery_of_another_generation_or_of_an_ended_job_begins_nothin
 
 
 async def test_an_early_or_unknown_delivery_is_put_back_unharmed(plane: Plane) -> None:
-    """Goal: the database's clock decides what is early, and an unknown kind is left to a worker that knows it. Method: a
+    """Goal: the database's clock decides what is early, and an unknown kind is left to a worker that knows it.
+    Method: a
     job that was returned for an hour; a job of a kind that this worker has not."""
     job_id = await plane.enqueue()
     worker_id = await plane.worker()
@@ -136,7 +139,8 @@ async def test_failures_spend_the_budget_and_the_last_one_is_kept(plane: Plane) 
 
 
 async def test_a_job_whose_workers_die_without_a_word_ends_dead(plane: Plane) -> None:
-    """Goal: PostgreSQL owns the poison policy. Method: begin over and over, never end; the budget runs out in `begin`."""
+    """Goal: PostgreSQL owns the poison policy. Method: begin over and over, never end; the budget runs out in
+    `begin`."""
     job_id = await plane.enqueue()
     worker_id = await plane.worker()
     verdicts = [(await plane.begin(job_id, worker_id)).verdict for _ in range(SETTINGS.attempts_max + 1)]

@@ -223,7 +223,8 @@ async def test_the_drain_lets_handlers_finish_and_takes_nothing_new(plane: Plane
 
 
 async def test_a_drain_that_runs_out_returns_the_jobs_unspent(plane: Plane) -> None:
-    """Goal: the hard deadline costs a job nothing. Method: a handler that never ends, a drain of a tenth of a second."""
+    """Goal: the hard deadline costs a job nothing. Method: a handler that never ends, a drain of a tenth of a
+    second."""
     entered = trio.Event()
 
     async def handle(job: Job, attempt: Attempt) -> Outcome:

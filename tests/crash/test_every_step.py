@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
+import trio
 
 from tayho.faults import CRASH_AT
+from tayho.kernel.ids import new_id
 from tayho.kernel.steps import STEPS
 from tests.crash.world import ENVIRONMENT, World
 from tests.services.chain import CHAIN_ID
@@ -21,7 +22,8 @@ JOBS = 3
 STAGED = {
     "enqueue.after_commit",
     "attempt.after_end",
-    "delivery.after_decline",
+    "delivery.after_put_back",
+    "delivery.after_refusal",
     "worker.after_stop",
     "journal.after_abandon",
     "reconcile.after_rebroadcast",
@@ -63,7 +65,7 @@ async def test_killed_after_the_enqueue_commits_the_job_is_there_once(crashing: 
     )
     arguments = [sys.executable, "-c", script, database_url, str(CHAIN_ID), ENVIRONMENT, str(crashing.contract)]
     environment = {**os.environ, CRASH_AT: "enqueue.after_commit"}
-    died = subprocess.run(arguments, env=environment, check=False, timeout=30)
+    died = await trio.run_process(arguments, env=environment, check=False)
     assert died.returncode == -9
     (again,) = await crashing.enqueue("key", 1)
     assert len(await crashing.jobs.list_recent()) == 1
@@ -127,7 +129,20 @@ async def test_killed_after_declining_a_delivery_the_job_still_runs(crashing: Wo
     the record of a job that is not due yet is published by hand; the replica that declines it dies."""
     job_id = await crashing.enqueue_later("later", seconds=8)
     await crashing.publish_by_hand(job_id)
-    await crashing.await_death(await crashing.start(crash_at="delivery.after_decline"))
+    await crashing.await_death(await crashing.start(crash_at="delivery.after_put_back"))
+    await crashing.start()
+    assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
+    assert await crashing.effects([job_id]) == {job_id: 1}
+    await crashing.check()
+
+
+async def test_killed_after_refusing_a_foreign_delivery_the_others_run(crashing: World) -> None:
+    """Goal: a record that names no job of ours harms nobody, whoever dies over it. Method: such a record and a good
+    job;
+    the replica that refuses the record dies; another runs."""
+    await crashing.publish_by_hand(new_id())
+    (job_id,) = await crashing.enqueue("key", 1)
+    await crashing.await_death(await crashing.start(crash_at="delivery.after_refusal"))
     await crashing.start()
     assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
     assert await crashing.effects([job_id]) == {job_id: 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from eth_account import Account
 from eth_utils.crypto import keccak
 
 from rpc import methods
@@ -12,6 +11,7 @@ from rpc.errors import EndpointFault, Reverted, RpcRefused, WrongChain
 from rpc.methods import CallRequest
 from rpc.reads import Call
 from rpc.values import Receipt
+from tests.custody.oracle import Account
 from tests.waiting import until
 
 CHAIN_ID = 31337

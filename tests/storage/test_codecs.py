@@ -60,9 +60,7 @@ async def test_amounts_travel_exactly(database: Database) -> None:
             assert await connection.fetchval("SELECT $1::numeric", amount) == amount
             assert await connection.fetchval("SELECT $1::numeric(78, 0) + 1", amount) == amount + 1
         assert await connection.fetchval("SELECT $1::numeric[]", AMOUNTS) == AMOUNTS
-        rows = await connection.fetch(
-            "SELECT u.amount FROM unnest($1::numeric[]) AS u (amount)", AMOUNTS
-        )
+        rows = await connection.fetch("SELECT u.amount FROM unnest($1::numeric[]) AS u (amount)", AMOUNTS)
         assert [row["amount"] for row in rows] == AMOUNTS
 
 

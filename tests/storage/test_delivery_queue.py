@@ -1,9 +1,11 @@
 """One delivery queue against a real Redis: publish, take, finish, fail, put back, renew, recover."""
 
 from collections.abc import Awaitable, Callable
+from types import MappingProxyType
 from uuid import UUID, uuid4
 
 import pytest
+import trio
 from attrs import evolve
 
 from storage.bullmq_records import Kept
@@ -42,7 +44,7 @@ async def _keep(plane: Plane, delivery: Delivery) -> None:
 async def test_a_record_comes_out_as_it_went_in() -> None:
     """Goal: nothing of a record is changed on its way. Method: awkward JSON in, every field compared on fetch."""
     async with open_plane() as plane:
-        record = a_record(AWKWARD, name="pay ümlaut", attempts=3)
+        record = a_record(MappingProxyType(AWKWARD), name="pay ümlaut", attempts=3)
         assert await plane.queue.publish_many([record]) == [RecordState.WAITING]
         [delivery] = await plane.queue.fetch(10)
         assert (delivery.delivery_id, delivery.name, delivery.data) == (record.delivery_id, record.name, AWKWARD)
@@ -234,6 +236,7 @@ async def test_an_unrenewed_delivery_is_handed_out_again_under_another_token() -
         orphan = await a_delivery(plane.queue)
         renewed = await a_delivery(plane.queue)
         recovered: list[str] = []
+        began = trio.current_time()
 
         async def scanned() -> bool:
             assert await plane.queue.extend([renewed]) == set()
@@ -242,6 +245,8 @@ async def test_an_unrenewed_delivery_is_handed_out_again_under_another_token() -
 
         await until(scanned, seconds=3, what="the orphan to be recovered")
         assert recovered == [orphan.delivery_id]
+        # The lock time, two scan intervals of 0.05 s, and what a loaded machine may add.
+        assert 0.2 < trio.current_time() - began < 0.3 + 2 * 0.05 + 1
         assert await plane.queue.wait(1)
         [again] = await plane.queue.fetch(5)
         assert (again.delivery_id, again.stalled_count, again.deferred_failure) == (orphan.delivery_id, 1, None)

@@ -24,7 +24,7 @@ class _Connection:
 
     answers: list[object]
     healthy: bool = True
-    did: list[str] = field(factory=lambda: list[str]())
+    did: list[str] = field(factory=list[str])
 
     async def connect(self) -> None:
         self.did.append("connect")

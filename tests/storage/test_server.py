@@ -8,14 +8,16 @@ import trio
 from attrs import frozen
 
 from storage import server
-from storage.connection import Connection
 from storage.database import Database
 from storage.errors import ServerTooOld, StoreUnavailable
 from storage.server import at_database, connect_arguments, target_of
+from tayho.local.postgres import postgres
 from tayho.local.process import free_port
-from tests.services.postgres import postgres_server as run_postgres
+from tayho.local.stack import throw_away_folder
+from tests.services.postgres import PostgresServer, binaries
 from tests.services.proxy import fault_proxy
 from tests.storage.activity import elsewhere
+from tests.waiting import until
 
 PASSWORD = "pa55w0rd"
 
@@ -99,9 +101,7 @@ async def test_server_that_accepts_and_says_nothing(
         assert "TimeoutError" in str(refused)
 
 
-async def test_old_server_is_refused(
-    empty_database_url: str, bridge: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_server_is_refused(empty_database_url: str, bridge: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: PostgreSQL below 16 is refused by name. Method: the real server, and a higher bound; then 15.9 itself."""
 
     @frozen
@@ -134,13 +134,37 @@ async def test_session_settings(empty_database_url: str, bridge: None) -> None:
         assert (database.size, database.idle) == (1, 1)
 
 
-async def test_writer_among_two_hosts(empty_database_url: str, bridge: None) -> None:
-    """Goal: a URL with several hosts leads to the writer, whatever their order; one without any is refused.
+async def test_writer_among_two_hosts(postgres_server: PostgresServer, bridge: None) -> None:
+    """Goal: a URL with several hosts leads to the writer, whatever their order; one without a writer is refused.
 
-    Method: a second server, read-only by its configuration as a standby is.
+    Method: a second server with the same password, made read-only as a standby is.
     """
-    with run_postgres_outside_trio() as reader_url:
-        writer, reader = urlsplit(empty_database_url), urlsplit(reader_url)
-        await elsewhere(reader_url, "ALTER SYSTEM SET default_transaction_read_only = on")
-        await elsewhere(reader_url, "SELECT pg_reload_conf()")
-        del writer, reader
+    with throw_away_folder() as folder:
+        async with postgres(folder, binaries=binaries()) as second:
+            url = second.service.url
+            mine, theirs = urlsplit(postgres_server.url), urlsplit(url)
+            await elsewhere(url, f"ALTER ROLE {mine.username} PASSWORD '{mine.password}'")
+            await elsewhere(postgres_server.url, "SELECT 1")
+            reader = url.replace(theirs.password or "", mine.password or "")
+            await elsewhere(reader, "ALTER SYSTEM SET default_transaction_read_only = on")
+            await elsewhere(reader, "SELECT pg_reload_conf()")
+            await until(lambda: _is_refused(reader), what="the second server is read-only")
+            hosts = (f"127.0.0.1:{mine.port}", f"127.0.0.1:{theirs.port}")
+            for order in (hosts, hosts[::-1]):
+                both = mine._replace(netloc=f"{mine.username}:{mine.password}@{','.join(order)}").geturl()
+                async with Database.open(both, pool_size=1, application_name="tests") as database:
+                    async with database.connection() as connection:
+                        assert await connection.fetchval("SHOW port") == str(mine.port)
+            reading = f"{reader}?target_session_attrs=any"
+            async with Database.open(reading, pool_size=1, application_name="tests") as database:
+                with pytest.raises(StoreUnavailable, match="not the writer"):
+                    async with database.transaction() as connection:
+                        await connection.execute("CREATE TABLE nothing ()")
+
+
+async def _is_refused(url: str) -> bool:
+    try:
+        async with Database.open(url, pool_size=1, application_name="tests"):
+            return False
+    except StoreUnavailable:
+        return True

@@ -159,7 +159,8 @@ async def test_signed_is_sent_as_the_identical_bytes(engine: Engine) -> None:
 
 
 async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> None:
-    """Goal: a timeout never proves rejection. Method: the node takes the bytes and its answer is lost; the attempt fails
+    """Goal: a timeout never proves rejection. Method: the node takes the bytes and its answer is lost; the attempt
+    fails
     and keeps the lineage; the next one hears `already known` or finds it mined; one effect."""
     (attempt,) = await engine.attempts(1)
     healthy = engine.executor._broadcaster  # pyright: ignore[reportPrivateUsage]
@@ -175,7 +176,8 @@ async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> N
 
 
 async def test_broadcast_is_looked_up_before_it_is_sent_again(engine: Engine) -> None:
-    """Goal: TX-3's third row. Method: the reconciler has sent the bytes of a dead attempt; the next attempt finds them by
+    """Goal: TX-3's third row. Method: the reconciler has sent the bytes of a dead attempt; the next attempt finds
+    them by
     hash and sends nothing."""
     (attempt,) = await engine.attempts(1)
     await _signed(engine, attempt)
@@ -221,7 +223,8 @@ async def test_an_allocation_that_is_not_wanted_any_more_is_abandoned(engine: En
 
 
 async def test_a_mined_revert_ends_the_job_dead_with_its_evidence(engine: Engine) -> None:
-    """Goal: `reverted` is terminal and visible. Method: two calls of which the second reverts are signed before either is
+    """Goal: `reverted` is terminal and visible. Method: two calls of which the second reverts are signed before
+    either is
     mined."""
     event = os.urandom(32)
     first, second = await engine.attempts(2)
@@ -238,7 +241,8 @@ async def test_a_mined_revert_ends_the_job_dead_with_its_evidence(engine: Engine
 
 
 async def test_a_transaction_that_the_pool_dropped_is_sent_again(engine: Engine) -> None:
-    """Goal: TX-5's dropped mempool. Method: mining is off; the node is told to drop the transaction; the reconciler sends
+    """Goal: TX-5's dropped mempool. Method: mining is off; the node is told to drop the transaction; the reconciler
+    sends
     the same bytes; mining goes on."""
     (attempt,) = await engine.attempts(1)
     await _set_automine(engine, on=False)
