@@ -89,6 +89,7 @@ class Connections:
 
 async def _cut_off_late(stream: trio.SocketStream, connection: trio.CancelScope) -> None:
     await trio.sleep(CONNECTION_SECONDS_MAX)
+    stream.socket.close()
     connection.cancel()
 
 

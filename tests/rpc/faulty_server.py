@@ -13,7 +13,7 @@ import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import trio
 from attrs import define, field
@@ -39,7 +39,11 @@ class Request:
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        return cast("list[dict[str, Any]]", self.document if isinstance(self.document, list) else [self.document])
+        return list(self.document) if self.is_batch else [self.document]
+
+    @property
+    def is_batch(self) -> bool:
+        return isinstance(self.document, list)
 
     async def send(self, raw: bytes) -> None:
         await self.stream.send_all(raw)
@@ -158,7 +162,7 @@ def answer(result: object | Result) -> Behaviour:
 
     async def behave(request: Request) -> None:
         answers = [envelope(call, result(call) if callable(result) else result) for call in request.calls]
-        await request.respond_json(answers if isinstance(request.document, list) else answers[0])
+        await request.respond_json(answers if request.is_batch else answers[0])
 
     return behave
 
@@ -169,7 +173,7 @@ def refuse(code: object, message: object, data: object = None, *, status: int = 
     async def behave(request: Request) -> None:
         error = {"code": code, "message": message} | ({} if data is None else {"data": data})
         answers = [{"jsonrpc": "2.0", "id": call["id"], "error": error} for call in request.calls]
-        await request.respond_json(answers if isinstance(request.document, list) else answers[0], status=status)
+        await request.respond_json(answers if request.is_batch else answers[0], status=status)
 
     return behave
 

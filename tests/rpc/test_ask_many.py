@@ -200,7 +200,7 @@ async def test_answers_too_large_together_are_asked_apart(server: FaultyServer) 
             too_large = {"code": -32003, "message": "response too large"}
             honest = {"result": hex(int(call["params"][0], 16))}
             answers.append({"jsonrpc": "2.0", "id": call["id"]} | (honest if place < 3 else {"error": too_large}))
-        await request.respond_json(answers if isinstance(request.document, list) else answers[0])
+        await request.respond_json(answers if request.is_batch else answers[0])
 
     server.otherwise = behave
     async with open_endpoint(server) as asked:

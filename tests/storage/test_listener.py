@@ -83,17 +83,20 @@ async def test_silent_connection_is_noticed(database_url: str, bridge: None, mon
     Method: freeze the way to the server; with it thawed, heartbeats alone never end the task.
     """
     monkeypatch.setattr(listener, "ANSWER_SECONDS", 0.2)
-    async with fault_proxy(database_url) as proxy:
-        async with _opened(proxy.url_for(database_url)) as database, trio.open_nursery() as tasks:
-            listening = Listening(database, "jobs", heartbeat_seconds=0.05)
-            tasks.start_soon(listening.run)
-            await listening.has_begun(database_url)
-            await elsewhere(database_url, "NOTIFY jobs, 'after some heartbeats'")
-            await until(lambda: listening.heard)
-            proxy.freeze()
-            await until(lambda: listening.error)
-            assert isinstance(listening.error, StoreUnavailable)
-            proxy.thaw()
+    async with (
+        fault_proxy(database_url) as proxy,
+        _opened(proxy.url_for(database_url)) as database,
+        trio.open_nursery() as tasks,
+    ):
+        listening = Listening(database, "jobs", heartbeat_seconds=0.05)
+        tasks.start_soon(listening.run)
+        await listening.has_begun(database_url)
+        await elsewhere(database_url, "NOTIFY jobs, 'after some heartbeats'")
+        await until(lambda: listening.heard)
+        proxy.freeze()
+        await until(lambda: listening.error)
+        assert isinstance(listening.error, StoreUnavailable)
+        proxy.thaw()
 
 
 async def test_error_of_the_callback_ends_the_task(database_url: str, bridge: None) -> None:
@@ -112,9 +115,9 @@ async def test_too_many_notifications_end_the_task(
 ) -> None:
     """Goal: what cannot be held is a loss that is told, not memory without bound.
 
-    Method: a bound of 10 and one transaction with 1,000 notifications.
+    Method: no room at all, and one transaction with 1,000 notifications.
     """
-    monkeypatch.setattr(listener, "NOTICES_MAX", 10)
+    monkeypatch.setattr(listener, "NOTICES_MAX", 0)
     async with _opened(database_url) as database, trio.open_nursery() as tasks:
         listening = Listening(database, "jobs")
         tasks.start_soon(listening.run)

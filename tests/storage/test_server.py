@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import trio
-from attrs import frozen
+from attrs import define
 
 from storage import server
 from storage.database import Database
@@ -104,7 +104,7 @@ async def test_server_that_accepts_and_says_nothing(
 async def test_old_server_is_refused(empty_database_url: str, bridge: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: PostgreSQL below 16 is refused by name. Method: the real server, and a higher bound; then 15.9 itself."""
 
-    @frozen
+    @define
     class Version:
         major: int
         micro: int
@@ -152,9 +152,11 @@ async def test_writer_among_two_hosts(postgres_server: PostgresServer, bridge: N
             hosts = (f"127.0.0.1:{mine.port}", f"127.0.0.1:{theirs.port}")
             for order in (hosts, hosts[::-1]):
                 both = mine._replace(netloc=f"{mine.username}:{mine.password}@{','.join(order)}").geturl()
-                async with Database.open(both, pool_size=1, application_name="tests") as database:
-                    async with database.connection() as connection:
-                        assert await connection.fetchval("SHOW port") == str(mine.port)
+                async with (
+                    Database.open(both, pool_size=1, application_name="tests") as database,
+                    database.connection() as connection,
+                ):
+                    assert await connection.fetchval("SHOW port") == str(mine.port)
             reading = f"{reader}?target_session_attrs=any"
             async with Database.open(reading, pool_size=1, application_name="tests") as database:
                 with pytest.raises(StoreUnavailable, match="not the writer"):

@@ -64,8 +64,8 @@ async def test_one_job_never_gets_a_second_live_lineage(engine: Engine) -> None:
         async with engine.plane.database.connection() as connection:
             await connection.execute(
                 "INSERT INTO transactions.lineages (lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash,"
-                " environment, role, to_address, value_wei, call_data, state) SELECT gen_random_uuid(), purpose,
-                job_id,"
+                " environment, role, to_address, value_wei, call_data, state) SELECT gen_random_uuid(), purpose, "
+                "job_id,"
                 " chain_id, signer, nonce + 1, call_hash, environment, role, to_address, 0, '', 'allocated'"
                 " FROM transactions.lineages"
             )
