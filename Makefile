@@ -12,7 +12,9 @@ SOURCES := $(shell find nursery storage rpc tayho sql tests tools -path tools/no
 	\( -name '*.py' -o -name '*.sql' -o -name '*.toml' \) -print)
 # flake8-async reads slowly and says nothing of code without async.
 ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage rpc tayho tools)
-FAST := tests/kernel tests/nursery tests/rpc tests/custody tests/config tests/observability tests/rules tests/test_tidy.py
+FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules) \
+	$(filter-out %/test_cancellation.py %/test_endpoint_faults.py %/test_ask_many.py %/test_schemas.py, \
+	$(wildcard tests/rpc/test_*.py))
 LINT_SETTINGS := pyproject.toml .flake8 .importlinter .squawk.toml
 
 .PHONY: help setup demo test test-fast lint contracts lock clean
@@ -49,7 +51,7 @@ test: lint
 	@$(BIN)/pytest -q
 
 test-fast: setup
-	@$(BIN)/pytest -q -m 'not services and not crash' $(wildcard $(FAST))
+	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)
 
 lint: .venv/async-checked .venv/linted
 

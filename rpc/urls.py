@@ -41,7 +41,7 @@ class EndpointUrl:
     shown: str
     target: str = field(repr=False)
     authorization: str | None = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
+    withheld: tuple[str, ...] = field(repr=False)
 
     @classmethod
     def parse(cls, url: str) -> EndpointUrl:
@@ -54,12 +54,12 @@ class EndpointUrl:
             raise EndpointUrlRefused(shown, "only http and https are spoken here")
         if any(not label or len(label) > _HOST_LABEL_CHARACTERS_MAX for label in parts.hostname.rstrip(".").split(".")):
             raise EndpointUrlRefused(shown, "the host name is not one")
-        return cls(shown, _without_credentials(parts), _basic_authorization(parts), _secrets_of(url, parts))
+        return cls(shown, _without_credentials(parts), _basic_authorization(parts), _withheld_of(url, parts))
 
     def redact(self, text: str) -> str:
         """The text with every secret of this URL replaced: providers quote the key or the path in their errors."""
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
+        for part in self.withheld:
+            text = text.replace(part, "***")
         return text
 
     def shown_cause(self, error: Exception) -> Exception | None:
@@ -73,8 +73,8 @@ def _split(url: str) -> SplitResult | None:
         _ = parts.port  # read here because it is parsed only when read
     except ValueError:
         return None
-    # A backslash: readers differ in where the host ends.
-    plain = url.isascii() and url.isprintable() and not {" ", "\\"} & set(url)
+    # A backslash: readers differ in where the host ends. An @ in the path: a password with an unescaped slash.
+    plain = url.isascii() and url.isprintable() and not {" ", "\\"} & set(url) and "@" not in parts.path
     return parts if plain else None
 
 
@@ -94,7 +94,7 @@ def _basic_authorization(parts: SplitResult) -> str | None:
     return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
-def _secrets_of(url: str, parts: SplitResult) -> tuple[str, ...]:
+def _withheld_of(url: str, parts: SplitResult) -> tuple[str, ...]:
     """Everything in the URL that may be a key, longest first, as written and as decoded."""
     keys = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query)), parts.query, parts.path]
     passwords = [part for part in (parts.username, parts.password) if part and len(part) >= _PASSWORD_CHARACTERS_MIN]

@@ -12,7 +12,7 @@ import trio
 from rpc import methods
 from rpc.endpoint import Endpoint
 from rpc.errors import DeadlinePassed, EndpointFault, HttpStatus, Malformed, Reason, Reverted, RpcRefused
-from rpc.reads import Call
+from rpc.reads import Call, Reads
 from tests.rpc import faulty_server as faulty
 from tests.rpc.faulty_server import CHAIN_ID, Behaviour, FaultyServer, Request, envelope
 from tests.waiting import until
@@ -65,12 +65,17 @@ async def test_answers_come_in_the_order_asked(server: FaultyServer) -> None:
         assert await asked.ask_many(QUESTIONS) == list(range(1, 8))
         assert sorted(sizes(server)) == [1, 3, 3]
         assert await asked.ask_many([]) == []
-    alone = next(
-        request
-        for request in server.requests
-        if request.calls[0] is request.document and request.calls[0]["method"] != "eth_chainId"
-    )
-    assert isinstance(alone.document, dict)
+    asked_apart = [request for request in server.requests if request.calls[0]["method"] != "eth_chainId"]
+    assert [request.is_batch for request in asked_apart] == [len(request.calls) > 1 for request in asked_apart]
+
+
+async def test_an_endpoint_is_one_way_to_read(server: FaultyServer) -> None:
+    """Goal: a pool can take an endpoint's place. Method: use it as the protocol, which the type checker holds it to."""
+    server.otherwise = HONEST
+    async with open_endpoint(server) as asked:
+        reads: Reads = asked
+        assert await reads.ask(QUESTIONS[0]) == 1
+        assert await reads.ask_many(QUESTIONS[:2]) == [1, 2]
 
 
 async def test_a_reordered_batch_is_put_in_order(server: FaultyServer) -> None:

@@ -24,6 +24,7 @@ KEY = "4f1c8be2a97d4d5ab3"
         (f"https://eth.example.com/#{KEY}", "https://eth.example.com"),
         (f"http://[::1]:8545/{KEY}", "http://[::1]:8545/…"),
         (f"https://eth.example.com\\@{KEY}", UNREADABLE_URL),
+        ("https://user:12/34@eth.example.com", UNREADABLE_URL),
         (f"https://eth.example.com:port/{KEY}", UNREADABLE_URL),
         (f"https://eth .example.com/{KEY}", UNREADABLE_URL),
         (f"https://eth.example.com/\n{KEY}", UNREADABLE_URL),

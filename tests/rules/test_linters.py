@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools.lint_migrations import squawk
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = ROOT / "tests" / "planted"
+ASYNC_CODE = PLANTED / "ARC-8" / "linters" / "swallows_and_blocks.py"
 # Given from standard input under a name in the product, since the planted folder itself is excluded.
 PRETENDED = "storage/planted.py"
 
@@ -23,31 +26,33 @@ def marks_in(path: Path) -> set[tuple[int, str]]:
     }
 
 
-def ruff(text: str) -> set[tuple[int, str]]:
+@pytest.fixture(scope="module")
+def by_ruff() -> set[tuple[int, str]]:
+    """What ruff finds in the planted async code, under our settings."""
     command = [sys.executable, "-m", "ruff", "check", "--output-format", "json", "--stdin-filename", PRETENDED, "-"]
-    ran = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=ROOT, input=ASYNC_CODE.read_text(), capture_output=True, text=True)
     return {(finding["location"]["row"], finding["code"]) for finding in json.loads(ran.stdout)}
 
 
-def flake8(text: str) -> set[tuple[int, str]]:
+@pytest.fixture(scope="module")
+def by_flake8() -> set[tuple[int, str]]:
+    """What flake8-async finds there, under our settings."""
     command = [sys.executable, "-m", "flake8", "--stdin-display-name", PRETENDED, "-"]
-    ran = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=ROOT, input=ASYNC_CODE.read_text(), capture_output=True, text=True)
     return {(int(line), code) for line, code in re.findall(r":(\d+):\d+: (\w+) ", ran.stdout)}
 
 
-def test_async_code_that_swallows_or_blocks_is_caught() -> None:
+def test_async_code_that_swallows_or_blocks_is_caught(
+    by_ruff: set[tuple[int, str]], by_flake8: set[tuple[int, str]]
+) -> None:
     """Goal: our settings of ruff and flake8-async keep catching it. Method: their findings are exactly the marks."""
-    path = PLANTED / "ARC-8" / "linters" / "swallows_and_blocks.py"
-    text = path.read_text()
     watched = re.compile(r"ASYNC|BLE|E722|S1|S6|SIM105|PTH")
-    found = {(line, code) for line, code in ruff(text) | flake8(text) if watched.match(code)}
-    assert found == marks_in(path)
+    assert {(line, code) for line, code in by_ruff | by_flake8 if watched.match(code)} == marks_in(ASYNC_CODE)
 
 
-def test_flake8_async_says_what_ruff_does_not() -> None:
+def test_flake8_async_says_what_ruff_does_not(by_ruff: set[tuple[int, str]], by_flake8: set[tuple[int, str]]) -> None:
     """Goal: the second linter earns its time. Method: some marked violations are in its findings alone."""
-    text = (PLANTED / "ARC-8" / "linters" / "swallows_and_blocks.py").read_text()
-    assert {code for _, code in flake8(text) - ruff(text)} >= {"ASYNC103", "ASYNC900"}
+    assert {code for _, code in by_flake8 - by_ruff} >= {"ASYNC103", "ASYNC900"}
 
 
 def test_a_migration_that_destroys_or_blocks_is_caught() -> None:

@@ -1,0 +1,342 @@
+-- What sql/migrations make, written by `tayho db snapshot`. Never edit it, never apply it.
+
+CREATE SCHEMA coordination;
+
+CREATE SCHEMA tayho;
+
+CREATE SCHEMA transactions;
+
+CREATE OR REPLACE FUNCTION tayho.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    RAISE EXCEPTION '% of a row of %.% is refused: it is immutable', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+        USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+END $function$;
+
+CREATE OR REPLACE FUNCTION tayho.refuse_unlisted_transition()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+    named text;
+    was text := 'new';
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        was := OLD.state;
+    END IF;
+    SELECT operation INTO named
+    FROM tayho.transitions
+    WHERE table_name = TG_TABLE_SCHEMA || '.' || TG_TABLE_NAME AND from_state = was AND to_state = NEW.state;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a row of %.% may not go from % to %', TG_TABLE_SCHEMA, TG_TABLE_NAME, was, NEW.state
+            USING ERRCODE = 'TY001', CONSTRAINT = 'transition_listed';
+    END IF;
+    IF named IS NOT NULL AND named IS DISTINCT FROM current_setting('tayho.operation', true) THEN
+        RAISE EXCEPTION 'a row of %.% goes from % to % only by the operation "%"',
+            TG_TABLE_SCHEMA, TG_TABLE_NAME, was, NEW.state, named
+            USING ERRCODE = 'TY002', CONSTRAINT = 'transition_named';
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE TABLE coordination.attempts (
+    job_id uuid NOT NULL,
+    attempt_number integer NOT NULL,
+    generation integer NOT NULL,
+    token text NOT NULL,
+    worker_id uuid NOT NULL,
+    state text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    detail jsonb,
+    CONSTRAINT attempts_pkey PRIMARY KEY (job_id, attempt_number),
+    CONSTRAINT attempts_attempt_number_check CHECK ((attempt_number >= 1)),
+    CONSTRAINT attempts_ended CHECK (((state = 'running'::text) = (ended_at IS NULL))),
+    CONSTRAINT attempts_token_check CHECK ((length(token) >= 16))
+)
+WITH (fillfactor=70);
+
+CREATE TABLE coordination.jobs (
+    job_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    idempotency_key text NOT NULL,
+    request_digest bytea NOT NULL,
+    role text NOT NULL,
+    kind text NOT NULL,
+    request jsonb NOT NULL,
+    priority integer NOT NULL,
+    run_at timestamp with time zone NOT NULL,
+    state text NOT NULL,
+    generation integer DEFAULT 1 NOT NULL,
+    attempt_number integer DEFAULT 0 NOT NULL,
+    attempt_token text,
+    attempt_worker_id uuid,
+    attempts_spent integer DEFAULT 0 NOT NULL,
+    has_live_lineage boolean DEFAULT false NOT NULL,
+    result jsonb,
+    last_error jsonb,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT jobs_pkey PRIMARY KEY (job_id),
+    CONSTRAINT jobs_idempotency_key UNIQUE (chain_id, environment, idempotency_key),
+    CONSTRAINT jobs_attempt_current CHECK ((((state = 'processing'::text) = (attempt_token IS NOT NULL)) AND ((attempt_token IS NULL) = (attempt_worker_id IS NULL)))),
+    CONSTRAINT jobs_attempt_number_check CHECK ((attempt_number >= 0)),
+    CONSTRAINT jobs_attempts_spent_check CHECK ((attempts_spent >= 0)),
+    CONSTRAINT jobs_budget CHECK ((attempts_spent <= attempt_number)),
+    CONSTRAINT jobs_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT jobs_confirming_lineage CHECK (((state <> 'confirming'::text) OR has_live_lineage)),
+    CONSTRAINT jobs_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])))),
+    CONSTRAINT jobs_environment_check CHECK (((length(environment) >= 1) AND (length(environment) <= 64))),
+    CONSTRAINT jobs_generation_check CHECK ((generation >= 1)),
+    CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
+    CONSTRAINT jobs_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 128))),
+    CONSTRAINT jobs_lineage_kept CHECK (((NOT has_live_lineage) OR (state = ANY (ARRAY['processing'::text, 'confirming'::text, 'retry'::text])))),
+    CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 2097151))),
+    CONSTRAINT jobs_request_check CHECK (((jsonb_typeof(request) = 'object'::text) AND (octet_length((request)::text) <= 131072))),
+    CONSTRAINT jobs_request_digest_check CHECK ((octet_length(request_digest) = 32)),
+    CONSTRAINT jobs_role_check CHECK ((role ~ '^[a-z][a-z0-9-]{0,62}$'::text))
+)
+WITH (fillfactor=70);
+
+CREATE TABLE coordination.outbox (
+    job_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    published_at timestamp with time zone,
+    CONSTRAINT outbox_pkey PRIMARY KEY (job_id)
+)
+WITH (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=200, fillfactor=50);
+
+CREATE TABLE coordination.workers (
+    worker_id uuid NOT NULL,
+    instance_id text NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    roles text[] NOT NULL,
+    host text NOT NULL,
+    process_id integer NOT NULL,
+    version text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    draining boolean DEFAULT false NOT NULL,
+    stopped_at timestamp with time zone,
+    CONSTRAINT workers_pkey PRIMARY KEY (worker_id),
+    CONSTRAINT workers_instance_id_check CHECK (((length(instance_id) >= 1) AND (length(instance_id) <= 128)))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE tayho.schema_migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    checksum bytea NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    applied_by text DEFAULT SESSION_USER NOT NULL,
+    CONSTRAINT schema_migrations_pkey PRIMARY KEY (version)
+);
+
+CREATE TABLE tayho.transitions (
+    table_name text NOT NULL,
+    from_state text NOT NULL,
+    to_state text NOT NULL,
+    operation text,
+    CONSTRAINT transitions_pkey PRIMARY KEY (table_name, from_state, to_state)
+);
+
+CREATE TABLE transactions.broadcasts (
+    broadcast_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    tx_hash bytea NOT NULL,
+    endpoint text NOT NULL,
+    answer text NOT NULL,
+    detail text,
+    answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT broadcasts_pkey PRIMARY KEY (broadcast_id),
+    CONSTRAINT broadcasts_answer_check CHECK ((answer = ANY (ARRAY['accepted'::text, 'already_known'::text, 'refused'::text, 'unknown'::text])))
+);
+
+CREATE TABLE transactions.lanes (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    first_nonce bigint NOT NULL,
+    next_nonce bigint NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    state_reason text,
+    registered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT lanes_pkey PRIMARY KEY (chain_id, signer),
+    CONSTRAINT lanes_fence CHECK ((next_nonce >= first_nonce)),
+    CONSTRAINT lanes_first_nonce_check CHECK ((first_nonce >= 0)),
+    CONSTRAINT lanes_signer_check CHECK ((octet_length(signer) = 20))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE transactions.lineages (
+    lineage_id uuid NOT NULL,
+    purpose text NOT NULL,
+    job_id uuid,
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    nonce bigint NOT NULL,
+    call_hash bytea NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    to_address bytea NOT NULL,
+    value_wei numeric(78,0) NOT NULL,
+    call_data bytea NOT NULL,
+    state text NOT NULL,
+    state_reason text,
+    included_block_number bigint,
+    check_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    allocated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT lineages_pkey PRIMARY KEY (lineage_id),
+    CONSTRAINT lineages_identity UNIQUE (lineage_id, chain_id, signer, nonce, call_hash),
+    CONSTRAINT lineages_call_data_check CHECK ((octet_length(call_data) <= 131072)),
+    CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
+    CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
+    CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
+    CONSTRAINT lineages_to_address_check CHECK ((octet_length(to_address) = 20)),
+    CONSTRAINT lineages_value_wei_check CHECK ((value_wei >= (0)::numeric))
+)
+WITH (fillfactor=60);
+
+CREATE TABLE transactions.members (
+    tx_hash bytea NOT NULL,
+    lineage_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    nonce bigint NOT NULL,
+    call_hash bytea NOT NULL,
+    member_number integer NOT NULL,
+    gas_limit bigint NOT NULL,
+    max_fee_per_gas_wei numeric(78,0) NOT NULL,
+    max_priority_fee_per_gas_wei numeric(78,0) NOT NULL,
+    key_id text NOT NULL,
+    cipher_nonce bytea NOT NULL,
+    ciphertext bytea NOT NULL,
+    state text NOT NULL,
+    signed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT members_pkey PRIMARY KEY (tx_hash),
+    CONSTRAINT members_number UNIQUE (lineage_id, member_number),
+    CONSTRAINT members_seal UNIQUE (key_id, cipher_nonce),
+    CONSTRAINT members_cipher_nonce_check CHECK ((octet_length(cipher_nonce) = 12)),
+    CONSTRAINT members_ciphertext_check CHECK ((octet_length(ciphertext) > 16)),
+    CONSTRAINT members_fees CHECK (((max_priority_fee_per_gas_wei >= (0)::numeric) AND (max_priority_fee_per_gas_wei <= max_fee_per_gas_wei))),
+    CONSTRAINT members_gas_limit_check CHECK ((gas_limit > 0)),
+    CONSTRAINT members_member_number_check CHECK ((member_number >= 1)),
+    CONSTRAINT members_tx_hash_check CHECK ((octet_length(tx_hash) = 32))
+)
+WITH (fillfactor=80);
+
+CREATE TABLE transactions.pools (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    cursor_position bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT pools_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_chain_id_check CHECK ((chain_id > 0))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE transactions.receipts (
+    tx_hash bytea NOT NULL,
+    block_hash bytea NOT NULL,
+    block_number bigint NOT NULL,
+    transaction_index integer NOT NULL,
+    succeeded boolean NOT NULL,
+    gas_used bigint NOT NULL,
+    effective_gas_price_wei numeric(78,0) NOT NULL,
+    head_block_number bigint NOT NULL,
+    observed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    orphaned_at timestamp with time zone,
+    CONSTRAINT receipts_pkey PRIMARY KEY (tx_hash, block_hash),
+    CONSTRAINT receipts_block_hash_check CHECK ((octet_length(block_hash) = 32)),
+    CONSTRAINT receipts_block_number_check CHECK ((block_number >= 0))
+);
+
+ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
+
+ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_worker_id_fkey FOREIGN KEY (worker_id) REFERENCES coordination.workers(worker_id);
+
+ALTER TABLE coordination.jobs ADD CONSTRAINT jobs_attempt_worker_id_fkey FOREIGN KEY (attempt_worker_id) REFERENCES coordination.workers(worker_id);
+
+ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
+
+ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
+
+ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
+
+ALTER TABLE transactions.lineages ADD CONSTRAINT lineages_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.members ADD CONSTRAINT members_lineage_id_chain_id_signer_nonce_call_hash_fkey FOREIGN KEY (lineage_id, chain_id, signer, nonce, call_hash) REFERENCES transactions.lineages(lineage_id, chain_id, signer, nonce, call_hash);
+
+ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
+
+CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
+
+CREATE INDEX outbox_due ON coordination.outbox USING btree (chain_id, environment, due_at);
+
+CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
+
+CREATE INDEX lanes_pool ON transactions.lanes USING btree (chain_id, environment, role);
+
+CREATE INDEX lineages_in_flight ON transactions.lineages USING btree (chain_id, signer) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text])) AND (included_block_number IS NULL));
+
+CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text]));
+
+CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages USING btree (chain_id, signer, nonce) WHERE (state <> 'abandoned'::text);
+
+CREATE INDEX lineages_of_job ON transactions.lineages USING btree (job_id);
+
+CREATE INDEX lineages_open ON transactions.lineages USING btree (chain_id, environment, role, check_at) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text]));
+
+CREATE UNIQUE INDEX members_one_mined ON transactions.members USING btree (lineage_id) WHERE (state = ANY (ARRAY['mined'::text, 'reverted'::text]));
+
+CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree (tx_hash) WHERE (orphaned_at IS NULL);
+
+CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state <> 'running'::text)) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN ((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lineages_terminal_immutable BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN (((old.state = ANY (ARRAY['mined'::text, 'reverted'::text, 'superseded'::text, 'abandoned'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lineages_transition BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER lineages_transition_on_insert BEFORE INSERT ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER members_identity_immutable BEFORE UPDATE ON transactions.members FOR EACH ROW WHEN (((((((old.tx_hash IS DISTINCT FROM new.tx_hash) OR (old.lineage_id IS DISTINCT FROM new.lineage_id)) OR (old.member_number IS DISTINCT FROM new.member_number)) OR (old.gas_limit IS DISTINCT FROM new.gas_limit)) OR (old.max_fee_per_gas_wei IS DISTINCT FROM new.max_fee_per_gas_wei)) OR (old.max_priority_fee_per_gas_wei IS DISTINCT FROM new.max_priority_fee_per_gas_wei))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER members_kept BEFORE DELETE ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER members_transition BEFORE UPDATE ON transactions.members FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER members_transition_on_insert BEFORE INSERT ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();

@@ -1,0 +1,1 @@
+"""The demo and the local stack, as a person starts them."""
