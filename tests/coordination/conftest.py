@@ -16,6 +16,7 @@ from storage.records import Delivery, delivery_id
 from storage.redis_client import open_redis
 from tayho.coordination.attempts import Begun, begin
 from tayho.coordination.module import Coordination
+from tayho.coordination.outbox import Publisher
 from tayho.coordination.types import NewJob, WorkerSettings
 from tayho.coordination.workers import WorkerRow
 from tayho.kernel.ids import new_id
@@ -63,6 +64,10 @@ class Plane:
                 kinds=["kind"],
             )
         return begun
+
+    def publisher(self) -> Publisher:
+        """A publisher that runs only when asked."""
+        return Publisher(self.database, self.queue_of, CHAIN_ID, ENVIRONMENT, SETTINGS)
 
     async def state(self, job_id: UUID) -> str:
         record = await self.coordination.inspect(job_id)

@@ -11,11 +11,10 @@ from attrs import define, field
 
 from nursery.drain import Drain
 from storage.records import Record, delivery_id
-from tayho.coordination.outbox import Publisher
 from tayho.coordination.types import Handler
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt, Completed, Job, NotActionable, Outcome, Postponed
-from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, SETTINGS, Plane, new_job
+from tests.coordination.conftest import SETTINGS, Plane, new_job
 from tests.services.launch import Launched
 from tests.services.redis import ask
 from tests.waiting import until
@@ -247,7 +246,7 @@ async def test_a_drain_that_runs_out_returns_the_jobs_unspent(plane: Plane) -> N
 async def test_a_record_that_ended_while_its_job_did_not_gets_a_new_generation(plane: Plane) -> None:
     """Goal: DLV-4. Method: somebody else completes our record; the delivery check publishes the next generation."""
     job_id = await plane.enqueue()
-    publisher = _publisher(plane)
+    publisher = plane.publisher()
     await publisher.publish_due()
     (delivery,) = await plane.queue.fetch(1)
     await plane.queue.fail(delivery, "by somebody else", retry=False)
@@ -262,7 +261,7 @@ async def test_publishing_twice_adds_once_and_a_lost_record_is_added_again(
 ) -> None:
     """Goal: DLV-3, DLV-4. Method: publish, make due, publish again: one record; empty Redis, publish: it is back."""
     await plane.enqueue()
-    publisher = _publisher(plane)
+    publisher = plane.publisher()
     for _ in range(2):
         await publisher.publish_due()
         await plane.make_due()
@@ -280,7 +279,7 @@ async def test_two_publishers_share_the_due_rows(plane: Plane) -> None:
         await plane.coordination.enqueue_many([new_job(f"key-{one}") for one in range(number, number + 100)])
     async with trio.open_nursery() as publishers:
         for _ in range(2):
-            publishers.start_soon(_publisher(plane).publish_due)
+            publishers.start_soon(plane.publisher().publish_due)
     counts = await plane.queue.counts()
     assert counts["waiting"] + counts["prioritized"] == 300
 
@@ -300,7 +299,3 @@ def _has_failed_record(plane: Plane) -> Callable[[], Awaitable[bool]]:
         return (await plane.queue.counts())["failed"] == 1
 
     return has
-
-
-def _publisher(plane: Plane) -> Publisher:
-    return Publisher(plane.database, plane.queue_of, CHAIN_ID, ENVIRONMENT, SETTINGS)

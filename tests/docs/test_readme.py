@@ -1,0 +1,106 @@
+"""The README opens with what a newcomer needs, and its table and examples are those of the code."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import cast
+
+import attrs
+import pytest
+
+from storage.database import Database
+from storage.delivery import DeliveryQueue
+from tayho.cli.main import COMMANDS
+from tayho.config import Settings
+from tayho.config.variables import VARIABLES
+from tayho.coordination.module import Coordination
+from tayho.coordination.types import Enqueued, WorkerSettings
+from tayho.kernel.address import Address
+from tayho.kernel.ids import new_id
+from tayho.kernel.jobs import Job
+from tayho.kernel.roles import ROLES
+from tayho.kinds import OnChainKind
+from tayho.plugins import GROUP
+from tests.docs.markdown import ROOT, blocks, names_in, text_of
+from tools.settings_table import main as settings_table
+
+SCREEN_LINES = 24
+DESTINATION = "0x" + "77" * 20
+
+Order = Callable[[Database, Coordination, int, str, int], Awaitable[Enqueued]]
+
+
+def _example(name: str) -> object:
+    """What the README's Python defines under this name."""
+    defined: dict[str, object] = {}
+    for block in blocks(text_of("README.md"), "python"):
+        exec(compile(block, "README.md", "exec"), defined)  # noqa: S102 - our own document
+    return defined[name]
+
+
+def test_the_two_commands_stand_on_the_first_screen() -> None:
+    """Goal: set-up in two commands, seen at once. Method: look for both among the first lines."""
+    opening = text_of("README.md").splitlines()[:SCREEN_LINES]
+    assert opening[0] == "# tayho"
+    assert {"make demo", "make test"} <= set(opening)
+
+
+def test_the_table_of_settings_is_fresh() -> None:
+    """Goal: the README knows every variable as the code reads it. Method: the generator's own check."""
+    assert settings_table(["--check"]) == 0
+
+
+def test_the_settings_that_change_nothing_yet_are_named() -> None:
+    """Goal: nobody tunes what has no effect. Method: the variables that no code outside of the configuration reads."""
+    sources = [path.read_text() for path in (ROOT / "tayho").rglob("*.py") if path.parent.name != "config"]
+    read = {name for source in sources for name in re.findall(r"settings\.(\w+)", source)}
+    unread = {name.upper() for name in attrs.fields_dict(Settings) if name not in read}
+    (paragraph,) = re.findall(r"^Read and checked already.*?\n\n", text_of("README.md"), re.DOTALL | re.MULTILINE)
+    assert set(names_in(paragraph)) == unread & {variable.name for variable in VARIABLES}
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/operations.md"])
+def test_every_command_that_is_named_is_there(document: str) -> None:
+    """Goal: no command of the documents is made up. Method: the word after `tayho`, in backticks and shell blocks."""
+    text = text_of(document)
+    lines = [*names_in(text), *(line for block in blocks(text, "sh") for line in block.splitlines())]
+    named = {line.split()[1] for line in lines if line.startswith("tayho ") and line.split()[1].isalpha()}
+    assert named <= COMMANDS.keys(), named - COMMANDS.keys()
+    assert named
+
+
+async def test_the_example_of_a_kind_is_a_kind() -> None:
+    """Goal: the ten lines can be copied. Method: run them, and ask the kind for its call."""
+    kind = cast("Callable[[], object]", _example("InvoicePay"))()
+    assert isinstance(kind, OnChainKind)
+    assert ROLES[kind.role].signs
+    (declared,) = blocks(text_of("README.md"), "toml")
+    assert tomllib.loads(declared)["project"]["entry-points"][GROUP] == {"invoice-pay": "shop.kinds:InvoicePay"}
+    request = {"to": DESTINATION, "wei": "7"}
+    call = await kind.call(
+        Job(new_id(), 31337, "test", kind.role, kind.name, "invoice-1", request, 1, False, datetime.now(UTC))
+    )
+    assert (call.to, call.value_wei) == (Address.parse(DESTINATION), 7)
+
+
+@pytest.mark.services
+async def test_the_example_of_an_order_commits_both_or_neither(database: Database) -> None:
+    """Goal: the embedding example does what it says. Method: run it twice, the second time against a row that is there:
+    the invoice and the job are one, and the failed order leaves no job."""
+    order = cast("Order", _example("order"))
+    coordination = Coordination(database, _no_queue, 31337, "test", WorkerSettings((), 1, 2, 2, 1, 250))
+    async with database.connection() as connection:
+        await connection.execute("CREATE TABLE invoices (id int PRIMARY KEY)")
+        await connection.execute("INSERT INTO invoices (id) VALUES (2)")
+    first = await order(database, coordination, 1, DESTINATION, 7)
+    with pytest.raises(Exception, match="invoices_pkey"):
+        await order(database, coordination, 2, DESTINATION, 7)
+    (line,) = await coordination.list_recent()
+    assert (line.job_id, line.kind, line.role) == (first.job_id, "invoice.pay", "payouts")
+
+
+def _no_queue(_role: str) -> DeliveryQueue:
+    raise AssertionError("a producer delivers nothing")
