@@ -53,7 +53,7 @@ test: lint
 test-fast: setup
 	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)
 
-lint: .venv/async-checked .venv/linted
+lint: .venv/linted .venv/async-checked
 
 .venv/linted: .venv/installed $(NODE)/installed $(SOURCES) $(LINT_SETTINGS)
 	@$(BIN)/ruff check --quiet

@@ -1,7 +1,7 @@
 """HTTP/1.1 to one endpoint: one POST, one bounded answer. The only user of the HTTP library.
 
-The library's connection pool is used without its client on top. The client would log each URL with its key, keep
-cookies, follow proxies and redirects, decode any chain of encodings, and cost a third of the throughput.
+The library's connection pool is used without its client on top: the client would log each URL with its key, keep
+cookies, follow proxies and redirects, and decode any chain of encodings.
 
 Nothing here has a time limit of its own: the caller's cancel scope bounds the whole exchange, and `Progress` tells it
 where that stood.
@@ -18,7 +18,7 @@ import httpx2
 import trio
 from attrs import define, field, frozen
 
-from rpc.errors import BodyTooLarge, Malformed, Reason, Stage, Transport
+from rpc.errors import BodyTooLarge, EndpointUrlRefused, Malformed, Reason, Stage, Transport
 from rpc.foreign_text import printable
 from rpc.handshake import Handshake
 from rpc.inflate import ACCEPTED_ENCODING, Body, Garbled, TooLarge
@@ -64,7 +64,7 @@ class HttpTransport:
     def __init__(self, http: httpx2.AsyncHTTPTransport, url: EndpointUrl, in_flight_max: int, bytes_max: int) -> None:
         self._http = http
         self._url = url
-        self._target = httpx2.URL(url.target)
+        self._target = _target(url)
         self._headers = httpx2.Headers(
             {
                 "host": self._target.netloc.decode("ascii"),
@@ -89,7 +89,10 @@ class HttpTransport:
         keepalive_seconds: float,
         tls: ssl.SSLContext | None,
     ) -> AsyncGenerator[HttpTransport]:
-        """Connects lazily; closes every connection at the end. `tls` None means the system's trusted roots."""
+        """Connects lazily; closes every connection at the end. `tls` None means the system's trusted roots.
+
+        Raises EndpointUrlRefused.
+        """
         limits = httpx2.Limits(
             max_connections=in_flight_max,
             max_keepalive_connections=in_flight_max,
@@ -170,3 +173,10 @@ class HttpTransport:
                 what = "the connection broke"
         detail = printable(self._url.redact(str(error)), _DETAIL_CHARACTERS_MAX)
         return Transport(f"{what}: {detail}" if detail else what)
+
+
+def _target(url: EndpointUrl) -> httpx2.URL:
+    try:
+        return httpx2.URL(url.target)
+    except httpx2.InvalidURL as error:
+        raise EndpointUrlRefused(url.shown, url.redact(str(error))) from url.shown_cause(error)

@@ -7,7 +7,8 @@ import sys
 
 import attrs
 import click
-from rich.console import Console
+from rich.columns import Columns
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
@@ -47,14 +48,14 @@ def demo_command(*, jobs: int, replicas: int, kill: bool, deadline_seconds: int,
         sys.exit(EXIT_FAILED)
 
 
-def _table(plan: DemoPlan, progress: Progress) -> Table:
-    table = Table(title=f"tayho demo · {plan.jobs} jobs · contract {progress.contract} · {progress.seconds:.0f} s")
-    for column in (*STATES, "replicas (running)"):
-        table.add_column(column, justify="right")
-    replicas = [f"{name} ({running})" for name, running in progress.workers if name not in progress.killed]
-    replicas += [f"{name} (killed)" for name in progress.killed]
-    table.add_row(*(str(progress.states.get(state, 0)) for state in STATES), ", ".join(replicas))
-    return table
+def _table(plan: DemoPlan, progress: Progress) -> Group:
+    jobs = Table("state", "jobs", title=f"{plan.jobs} jobs after {progress.seconds:.0f} s", title_justify="left")
+    for state in STATES:
+        jobs.add_row(state, str(progress.states.get(state, 0)))
+    replicas = Table("replica", "running", title_justify="left")
+    for name, running in sorted({**dict(progress.workers), **dict.fromkeys(progress.killed, 0)}.items()):
+        replicas.add_row(name, "killed" if name in progress.killed else str(running))
+    return Group(f"Counter contract {progress.contract}", Columns([jobs, replicas]))
 
 
 def _tell(report: DemoReport, *, as_json: bool) -> None:

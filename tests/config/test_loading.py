@@ -166,11 +166,10 @@ def test_one_url_of_the_pair_is_refused(given, missing):
 
 
 def test_a_malformed_url_is_not_taken_for_none():
-    """Goal: a slip in both URLs does not start local mode. Method: two texts that are no URLs, one empty."""
-    assert refused_names({**CHAIN, "DATABASE_URL": "nonsense", "REDIS_URL": " "}, ["watcher"]) == [
-        "DATABASE_URL",
-        "REDIS_URL",
-    ]
+    """Goal: a slip in both URLs does not start local mode. Method: two texts that are no URLs, then two empty ones."""
+    for database, queue in (("nonsense", " "), ("", "")):
+        names = refused_names({"DATABASE_URL": database, "REDIS_URL": queue}, ["watcher"])
+        assert names == ["DATABASE_URL", "REDIS_URL", "RPC_URL", "CHAIN_ID", "ENVIRONMENT"]
 
 
 @pytest.mark.parametrize("name", sorted(variable.name for variable in VARIABLES))

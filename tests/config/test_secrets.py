@@ -149,6 +149,21 @@ def test_a_refused_secret_is_not_quoted(variable, spoiled):
         assert not found or misplaced in (PASSWORD, PATH_KEY), (text, shown)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://user:12#34@rpc.example.com", "https://user:12?x@rpc.example.com", "https://user:12/34@rpc/a"]
+)
+def test_an_unescaped_sign_in_a_password_does_not_move_the_host(url):
+    """Goal: the writes go where the URL was meant to point. Method: passwords whose beginning reads as a port."""
+    [line] = refused({**SIGNING, "RPC_URL": url}, "payouts")
+    assert line.endswith("written as %XX; found an @ after the host, not shown")
+
+
+def test_bytes_that_are_no_text_are_refused():
+    """Goal: no later encoding fails on them. Method: a password with a byte that the system could not decode."""
+    [line] = refused({**SIGNING, "DATABASE_URL": "postgresql://u:p\udcff@db/x"}, "payouts")
+    assert line.endswith("found bytes that are no UTF-8")
+
+
 NAMES = [name for variable in VARIABLES for name in (variable.name, variable.file_name)]
 TEXTS = st.one_of(
     st.text(max_size=40),

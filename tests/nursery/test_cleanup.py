@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -88,10 +89,8 @@ async def test_on_expiry_frees_a_cleanup_that_ignores_cancellation() -> None:
     async def stuck() -> None:
         freed.append(asyncio.get_running_loop().create_future())
         while not freed[0].done():
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.shield(freed[0])
-            except asyncio.CancelledError:
-                continue
         raise ConnectionError("terminated")
 
     async with open_bridge():

@@ -1,6 +1,6 @@
 """Group commit by example: batching, bounds, failures, cancellation, closing. The property is in the file beside."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from nursery.coalesce import BatchMismatch, Coalescer, CoalescerClosed
+from tests.nursery.at_once import AtOnce
 from tests.nursery.cancelling import cancelled_at_each_await
 
 Batch = Callable[[Sequence[int]], Awaitable[Sequence[int | Exception]]]
@@ -35,7 +36,7 @@ class Doubling:
 @asynccontextmanager
 async def running(
     batch: Batch, *, items_max: int = 100, queued_max: int = 1000, parallel: int = 1
-) -> AsyncIterator[Coalescer[int, int]]:
+) -> AsyncGenerator[Coalescer[int, int]]:
     coalescer = Coalescer(batch, name="doubling", items_max=items_max, queued_max=queued_max, parallel=parallel)
     async with trio.open_nursery() as tasks:
         tasks.start_soon(coalescer.run)
@@ -82,6 +83,7 @@ async def test_batch_that_never_blocks_lets_others_run(autojump_clock: trio.test
 
     async def echo(items: Sequence[int]) -> Sequence[int | Exception]:
         given.extend(items)
+        await AtOnce()
         return list(items)
 
     async def bystander() -> None:
@@ -132,6 +134,7 @@ async def test_error_of_one_item_is_raised_to_its_caller_only(autojump_clock: tr
     """Goal: one refusal harms nobody else. Method: an Exception among the results."""
 
     async def refuse_odd(items: Sequence[int]) -> Sequence[int | Exception]:
+        await AtOnce()
         return [ValueError(str(item)) if item % 2 else item for item in items]
 
     async with running(refuse_odd) as coalescer:
@@ -150,6 +153,7 @@ async def test_batch_that_raises_raises_to_each_caller_and_the_next_batch_runs(
     async def fail_once(items: Sequence[int]) -> Sequence[int | Exception]:
         nonlocal calls
         calls += 1
+        await AtOnce()
         if calls == 1:
             raise ConnectionError("down") from OSError("below")
         return list(items)
@@ -172,6 +176,7 @@ async def test_wrong_number_of_results_is_our_bug_for_every_caller(
     """Goal: no caller ever gets another's result. Method: one result too few, one too many."""
 
     async def miscounts(items: Sequence[int]) -> Sequence[int | Exception]:
+        await AtOnce()
         return [0] * (len(items) + surplus)
 
     async with running(miscounts) as coalescer:

@@ -35,15 +35,15 @@ class Plan:
 class Record:
     """What was seen in one run of a plan."""
 
-    batches: list[tuple[int, ...]] = field(factory=list)
+    batches: list[tuple[int, ...]] = field(factory=list[tuple[int, ...]])
     # item -> how its batch ended
-    batch_ends: dict[int, str] = field(factory=dict)
+    batch_ends: dict[int, str] = field(factory=dict[int, str])
     # item -> what its caller saw, once for each answer
-    answers: dict[int, list[object]] = field(factory=dict)
+    answers: dict[int, list[object]] = field(factory=dict[int, list[object]])
     # Items whose callers were cancelled before any batch had them.
-    taken_back: set[int] = field(factory=set)
-    depths: list[int] = field(factory=list)
-    in_flight: list[int] = field(factory=list)
+    taken_back: set[int] = field(factory=set[int])
+    depths: list[int] = field(factory=list[int])
+    in_flight: list[int] = field(factory=list[int])
 
 
 plans = st.builds(

@@ -122,9 +122,8 @@ async def test_error_of_a_handler_while_others_are_cut_off_is_not_lost(autojump_
             handlers.start_soon(fails_when_cut_off)
             handlers.start_soon(fails_when_cut_off)
 
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.RaisesGroup(LookupError, LookupError):
         await work()
-    assert [type(error) for error in caught.value.exceptions] == [LookupError, LookupError]
 
 
 async def test_no_watch_survives_a_cancellation_at_any_await() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nursery.drain import Drain
 from nursery.periodic import BACKOFF_SECONDS_FIRST, Hint, every, next_delay_seconds
+from tests.nursery.at_once import AtOnce
 from tests.nursery.cancelling import cancelled_at_each_await
 
 
@@ -62,6 +63,7 @@ async def test_more_runs_again_at_once_and_lets_others_run(autojump_clock: trio.
 
     async def work() -> bool:
         began.append(trio.current_time())
+        await AtOnce()
         return len(began) < 100
 
     async def bystander() -> None:
@@ -196,6 +198,7 @@ async def test_drain_ends_a_loop_that_always_has_more(autojump_clock: trio.testi
     async def work() -> bool:
         nonlocal runs
         runs += 1
+        await AtOnce()
         if runs == 3:
             drain.request("SIGTERM")
         return True

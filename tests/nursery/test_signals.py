@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,7 +14,7 @@ from tests.waiting import until
 
 
 @asynccontextmanager
-async def watching(drain: Drain, repeats: list[str]) -> AsyncIterator[None]:
+async def watching(drain: Drain, repeats: list[str]) -> AsyncGenerator[None]:
     """Signals are caught inside; sending one before the receiver stands would end the test run."""
     before = signal.getsignal(signal.SIGUSR1)
     async with trio.open_nursery() as tasks:

@@ -17,6 +17,7 @@ from rpc.errors import (
     ChainMismatch,
     DeadlinePassed,
     EndpointFault,
+    EndpointUrlRefused,
     HttpStatus,
     Malformed,
     Reason,
@@ -235,6 +236,15 @@ async def test_nobody_listens() -> None:
         assert "could not connect" in str(caught.value)
         async with faulty_server(port=port):
             assert await asked.ask(methods.block_number()) == 16
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/" + "x" * 70_000, "ws://127.0.0.1"])
+async def test_a_url_that_cannot_be_asked(url: str) -> None:
+    """Goal: a bad setting is refused when the endpoint opens, in one line. Method: what only the library refuses."""
+    with pytest.raises(EndpointUrlRefused, match="is not usable") as caught:
+        async with Endpoint.open(url, chain_id=1):
+            pass
+    assert len(str(caught.value)) < 200
 
 
 class Nobody(trio.abc.HostnameResolver):
