@@ -43,7 +43,7 @@ $(NODE)/installed: tools/node/package.json tools/node/package-lock.json | .venv/
 	@touch $@
 
 demo: setup
-	@$(BIN)/tayho demo
+	@$(BIN)/tayho demo --kill
 
 # The database tests run once more on the oldest PostgreSQL that is supported.
 test: lint

@@ -1,0 +1,1 @@
+"""EVM JSON-RPC; knows no database."""

@@ -150,6 +150,18 @@ class Reverted(RpcRefused):
     reason: str | None = None
 
 
+# JSON-RPC and EIP-1474 codes of a node that could not serve now: resource not found or unavailable, limit exceeded,
+# internal error. They say nothing about the request.
+_PASSING_CODES = frozenset({-32001, -32002, -32005, -32603})
+
+
+def is_passing(error: RpcError) -> bool:
+    """Whether the same question may be answered later: no answer was had, or the node said that it could not now."""
+    if isinstance(error, EndpointFault):
+        return not isinstance(error, WrongChain)
+    return isinstance(error, RpcRefused) and not isinstance(error, Reverted) and error.code in _PASSING_CODES
+
+
 def fault(endpoint: str, method: str, reason: Reason) -> EndpointFault:
     """The exception for a reason; a chain mismatch gets its own class."""
     kind = WrongChain if isinstance(reason, ChainMismatch) else EndpointFault

@@ -1,0 +1,1 @@
+"""PostgreSQL and Redis; knows no product table."""

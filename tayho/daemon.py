@@ -20,7 +20,7 @@ from storage.migrations import migrate
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import Handler, WorkerSettings
-from tayho.custody.module import Custody, SigningPolicy, harden_process, open_custody
+from tayho.custody.module import Custody, SigningPolicy, open_custody
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import Kind, OnChainKind
 from tayho.local.anvil import Chain
@@ -64,7 +64,7 @@ async def _run_tasks(parts: Parts, handlers: Mapping[str, Handler], serve: Calla
 
         async def work() -> None:
             await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
-            # The worker ends last: publisher, reconciler and HTTP serve until its handlers are through.
+            # The worker ends last: reconciler, listener and HTTP serve until its handlers are through.
             running.cancel()
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
@@ -102,7 +102,6 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
     if settings.signer_keys is None or settings.journal_keys is None or settings.tx_max_fee_per_gas_wei is None:
         yield None
         return
-    log.info("hardened", applied=str(harden_process()))
     policy = SigningPolicy(frozenset({settings.chain_id}), settings.tx_max_fee_per_gas_wei)
     with open_custody(settings.signer_keys, settings.journal_keys, policy) as custody:
         yield custody

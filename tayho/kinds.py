@@ -12,7 +12,21 @@ from attrs import frozen
 
 from rpc.reads import Reads
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Completed, Job, NotActionable
+from tayho.kernel.jobs import Completed, Job, NotActionable, RequestRefused
+
+__all__ = [
+    "Actionable",
+    "Call",
+    "Completed",
+    "Job",
+    "Kind",
+    "NotActionable",
+    "OffChainKind",
+    "OnChainKind",
+    "Reads",
+    "RequestRefused",
+    "Revalidation",
+]
 
 
 @frozen
@@ -47,7 +61,10 @@ class OnChainKind(Protocol):
         ...
 
     async def call(self, job: Job) -> Call:
-        """The call, from the job alone: the same job must always give the same call, or the attempt is refused."""
+        """The call, from the job alone. It is asked once: after the allocation the lineage's own call is what counts.
+
+        Raises RequestRefused where no call can ever come of the request.
+        """
         ...
 
 

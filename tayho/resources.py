@@ -116,4 +116,3 @@ def _queues(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQ
 def queue_name(role: str, environment: str, chain_id: int) -> str:
     """The BullMQ queue of a role."""
     return f"{role}-{environment}-{chain_id}"
-

@@ -1,3 +1,11 @@
+-- name: lock_jobs
+-- A statement of its own, before `begin` and `settle`: their snapshot must be younger than whatever they waited for, or
+-- an attempt that began meanwhile would be invisible to them and stay `running` for ever.
+SELECT jobs.job_id FROM coordination.jobs AS jobs
+WHERE jobs.job_id = ANY ($1::uuid[])
+ORDER BY jobs.job_id
+FOR UPDATE;
+
 -- name: begin
 -- One verdict for each delivery. Only `begun` starts an attempt; a job that another attempt held is taken over, because
 -- BullMQ hands a delivery out again only when the other's lock has run out: its completion finds another token.
@@ -63,7 +71,13 @@ exhausted AS (
     RETURNING jobs.job_id
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING exhausted WHERE outbox.job_id = exhausted.job_id
+    DELETE FROM coordination.outbox AS outbox USING (
+        SELECT promised.job_id FROM coordination.outbox AS promised
+        JOIN exhausted ON exhausted.job_id = promised.job_id
+        ORDER BY promised.job_id
+        FOR UPDATE OF promised
+    ) AS promised
+    WHERE outbox.job_id = promised.job_id
 )
 SELECT
     judged.job_id, judged.verdict, judged.asked_token, judged.chain_id, judged.environment, judged.role, judged.kind,
@@ -92,7 +106,7 @@ decided AS (
     SELECT
         current_ones.*,
         CASE
-            WHEN verdict IN ('completed', 'not_actionable') THEN verdict
+            WHEN verdict IN ('completed', 'not_actionable', 'quarantined') AND NOT has_live_lineage THEN verdict
             WHEN verdict = 'failed' AND NOT has_live_lineage AND attempts_spent >= $8 THEN 'dead'
             ELSE 'retry'
         END AS next_state
@@ -109,7 +123,10 @@ changed AS (
             ELSE jobs.run_at
         END,
         result = CASE WHEN decided.next_state IN ('completed', 'not_actionable') THEN decided.detail END,
-        last_error = CASE WHEN decided.verdict = 'failed' THEN decided.detail ELSE jobs.last_error END,
+        last_error = CASE
+            WHEN decided.verdict IN ('failed', 'quarantined') THEN decided.detail
+            ELSE jobs.last_error
+        END,
         ended_at = CASE WHEN decided.next_state <> 'retry' THEN clock_timestamp() END,
         updated_at = clock_timestamp()
     FROM decided
@@ -123,8 +140,13 @@ ended AS (
     WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING changed
-    WHERE outbox.job_id = changed.job_id AND changed.state <> 'retry'
+    DELETE FROM coordination.outbox AS outbox USING (
+        SELECT promised.job_id FROM coordination.outbox AS promised
+        JOIN changed ON changed.job_id = promised.job_id AND changed.state <> 'retry'
+        ORDER BY promised.job_id
+        FOR UPDATE OF promised
+    ) AS promised
+    WHERE outbox.job_id = promised.job_id
 )
 SELECT changed.job_id, changed.state FROM changed;
 
@@ -187,7 +209,13 @@ ended AS (
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+    DELETE FROM coordination.outbox AS outbox USING (
+        SELECT promised.job_id FROM coordination.outbox AS promised
+        JOIN changed ON changed.job_id = promised.job_id
+        ORDER BY promised.job_id
+        FOR UPDATE OF promised
+    ) AS promised
+    WHERE outbox.job_id = promised.job_id
 )
 SELECT changed.job_id FROM changed;
 
@@ -222,7 +250,13 @@ ended AS (
     WHERE attempts.job_id = current_ones.job_id AND attempts.state = 'running'
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+    DELETE FROM coordination.outbox AS outbox USING (
+        SELECT promised.job_id FROM coordination.outbox AS promised
+        JOIN changed ON changed.job_id = promised.job_id
+        ORDER BY promised.job_id
+        FOR UPDATE OF promised
+    ) AS promised
+    WHERE outbox.job_id = promised.job_id
 )
 SELECT changed.job_id FROM changed;
 
@@ -256,6 +290,12 @@ fenced AS (
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING changed WHERE outbox.job_id = changed.job_id
+    DELETE FROM coordination.outbox AS outbox USING (
+        SELECT promised.job_id FROM coordination.outbox AS promised
+        JOIN changed ON changed.job_id = promised.job_id
+        ORDER BY promised.job_id
+        FOR UPDATE OF promised
+    ) AS promised
+    WHERE outbox.job_id = promised.job_id
 )
 SELECT changed.job_id FROM changed;

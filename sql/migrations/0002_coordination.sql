@@ -72,13 +72,20 @@ CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs
 FOR EACH ROW WHEN (
     OLD.state IN ('completed', 'not_actionable', 'quarantined', 'dead') AND NEW.state = OLD.state
 ) EXECUTE FUNCTION tayho.refuse_change();
-CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE ON coordination.jobs
+-- Fired only where a statement names one of the columns, so the ordinary change of state pays nothing for them.
+CREATE TRIGGER jobs_identity_immutable
+BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at
+ON coordination.jobs
 FOR EACH ROW WHEN (
-    (OLD.job_id, OLD.chain_id, OLD.environment, OLD.idempotency_key, OLD.request_digest, OLD.role, OLD.kind)
+    (OLD.job_id, OLD.chain_id, OLD.environment, OLD.idempotency_key, OLD.request_digest, OLD.role, OLD.kind,
+     OLD.request, OLD.created_at)
     IS DISTINCT FROM
-    (NEW.job_id, NEW.chain_id, NEW.environment, NEW.idempotency_key, NEW.request_digest, NEW.role, NEW.kind)
-    OR NEW.attempt_number < OLD.attempt_number OR NEW.generation < OLD.generation
+    (NEW.job_id, NEW.chain_id, NEW.environment, NEW.idempotency_key, NEW.request_digest, NEW.role, NEW.kind,
+     NEW.request, NEW.created_at)
 ) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs
+FOR EACH ROW WHEN (NEW.attempt_number < OLD.attempt_number OR NEW.generation < OLD.generation)
+EXECUTE FUNCTION tayho.refuse_change();
 
 -- The promise, made in the job's own transaction, that the job will be delivered. Gone with the end of the job.
 CREATE TABLE coordination.outbox (
@@ -140,6 +147,7 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('coordination.attempts', 'new', 'running', NULL),
 ('coordination.attempts', 'running', 'completed', NULL),
 ('coordination.attempts', 'running', 'not_actionable', NULL),
+('coordination.attempts', 'running', 'quarantined', NULL),
 ('coordination.attempts', 'running', 'confirming', NULL),
 ('coordination.attempts', 'running', 'failed', NULL),
 ('coordination.attempts', 'running', 'returned', NULL),

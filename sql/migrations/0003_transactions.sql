@@ -82,13 +82,15 @@ CREATE TRIGGER lineages_terminal_immutable BEFORE UPDATE ON transactions.lineage
 FOR EACH ROW WHEN (
     OLD.state IN ('mined', 'reverted', 'superseded', 'abandoned') AND NEW.state = OLD.state
 ) EXECUTE FUNCTION tayho.refuse_change();
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE ON transactions.lineages
+CREATE TRIGGER lineages_identity_immutable
+BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, to_address, value_wei, call_data
+ON transactions.lineages
 FOR EACH ROW WHEN (
-    (OLD.lineage_id, OLD.job_id, OLD.chain_id, OLD.signer, OLD.nonce, OLD.call_hash, OLD.to_address, OLD.value_wei,
-     OLD.call_data)
+    (OLD.lineage_id, OLD.purpose, OLD.job_id, OLD.chain_id, OLD.signer, OLD.nonce, OLD.call_hash, OLD.to_address,
+     OLD.value_wei, OLD.call_data)
     IS DISTINCT FROM
-    (NEW.lineage_id, NEW.job_id, NEW.chain_id, NEW.signer, NEW.nonce, NEW.call_hash, NEW.to_address, NEW.value_wei,
-     NEW.call_data)
+    (NEW.lineage_id, NEW.purpose, NEW.job_id, NEW.chain_id, NEW.signer, NEW.nonce, NEW.call_hash, NEW.to_address,
+     NEW.value_wei, NEW.call_data)
 ) EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
@@ -125,14 +127,12 @@ CREATE TRIGGER members_transition_on_insert BEFORE INSERT ON transactions.member
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 CREATE TRIGGER members_transition BEFORE UPDATE ON transactions.members
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
-CREATE TRIGGER members_identity_immutable BEFORE UPDATE ON transactions.members
-FOR EACH ROW WHEN (
-    (OLD.tx_hash, OLD.lineage_id, OLD.member_number, OLD.gas_limit, OLD.max_fee_per_gas_wei,
-     OLD.max_priority_fee_per_gas_wei)
-    IS DISTINCT FROM
-    (NEW.tx_hash, NEW.lineage_id, NEW.member_number, NEW.gas_limit, NEW.max_fee_per_gas_wei,
-     NEW.max_priority_fee_per_gas_wei)
-) EXECUTE FUNCTION tayho.refuse_change();
+-- Of a signed transaction only its state ever changes.
+CREATE TRIGGER members_identity_immutable
+BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, gas_limit,
+    max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, signed_at
+ON transactions.members
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER members_kept BEFORE DELETE ON transactions.members
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
@@ -166,6 +166,11 @@ CREATE TABLE transactions.receipts (
     PRIMARY KEY (tx_hash, block_hash)
 );
 CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER receipts_immutable
+BEFORE UPDATE OF tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used, effective_gas_price_wei,
+    head_block_number, observed_at
+ON transactions.receipts
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 -- I3: a transaction is in one canonical block.
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts (tx_hash) WHERE orphaned_at IS NULL;

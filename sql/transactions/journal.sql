@@ -47,10 +47,16 @@ WITH asked AS (
         AS a (lineage_id, tx_hash, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce,
               ciphertext)
 ),
+unsigned AS (
+    SELECT lineages.lineage_id FROM transactions.lineages AS lineages
+    WHERE lineages.lineage_id = ANY ($1::uuid[]) AND lineages.state = 'allocated'
+    ORDER BY lineages.lineage_id
+    FOR UPDATE
+),
 signed AS (
     UPDATE transactions.lineages AS lineages SET state = 'signed', check_at = now() + make_interval(secs => $9)
-    FROM asked
-    WHERE lineages.lineage_id = asked.lineage_id AND lineages.state = 'allocated'
+    FROM unsigned
+    WHERE lineages.lineage_id = unsigned.lineage_id
     RETURNING lineages.lineage_id, lineages.chain_id, lineages.signer, lineages.nonce, lineages.call_hash
 )
 INSERT INTO transactions.members
@@ -77,9 +83,20 @@ INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, detail)
 SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]);
 
 -- name: mark_broadcast!
-WITH marked AS (
+-- Lineages first and in order, then their members: the order in which `finalise` locks them too.
+WITH sent AS (
+    SELECT lineages.lineage_id
+    FROM transactions.lineages AS lineages
+    WHERE lineages.lineage_id IN (
+        SELECT members.lineage_id FROM transactions.members AS members WHERE members.tx_hash = ANY ($1::bytea[])
+    )
+    ORDER BY lineages.lineage_id
+    FOR UPDATE
+),
+marked AS (
     UPDATE transactions.members AS members SET state = 'broadcast'
-    WHERE members.tx_hash = ANY ($1::bytea[]) AND members.state = 'signed'
+    FROM sent
+    WHERE members.lineage_id = sent.lineage_id AND members.tx_hash = ANY ($1::bytea[]) AND members.state = 'signed'
     RETURNING members.lineage_id
 )
 UPDATE transactions.lineages AS lineages SET state = 'broadcast'

@@ -16,6 +16,13 @@ SELECT cursor_position FROM transactions.pools
 WHERE chain_id = $1 AND environment = $2 AND role = $3
 FOR UPDATE;
 
+-- name: lock_lanes_of_pool
+-- Their states hold still until the allocation commits.
+SELECT lanes.signer FROM transactions.lanes AS lanes
+WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3
+ORDER BY lanes.signer
+FOR UPDATE;
+
 -- name: lanes_of_pool
 SELECT
     lanes.signer, lanes.state, lanes.state_reason, lanes.next_nonce,

@@ -40,10 +40,18 @@ RETURNING
     NULL::bytea AS active_tx_hash;
 
 -- name: note_inclusion!
-UPDATE transactions.lineages AS lineages SET included_block_number = seen.block_number
-FROM unnest($1::uuid[], $2::bigint[]) AS seen (lineage_id, block_number)
-WHERE lineages.lineage_id = seen.lineage_id AND lineages.state IN ('signed', 'broadcast')
-    AND lineages.included_block_number IS DISTINCT FROM seen.block_number;
+WITH changed AS (
+    SELECT lineages.lineage_id, seen.block_number
+    FROM unnest($1::uuid[], $2::bigint[]) AS seen (lineage_id, block_number)
+    JOIN transactions.lineages AS lineages USING (lineage_id)
+    WHERE lineages.state IN ('signed', 'broadcast')
+        AND lineages.included_block_number IS DISTINCT FROM seen.block_number
+    ORDER BY lineages.lineage_id
+    FOR UPDATE OF lineages
+)
+UPDATE transactions.lineages AS lineages SET included_block_number = changed.block_number
+FROM changed
+WHERE lineages.lineage_id = changed.lineage_id;
 
 -- name: finalise
 WITH asked AS (
@@ -53,13 +61,20 @@ WITH asked AS (
         AS a (lineage_id, tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used,
               effective_gas_price_wei)
 ),
+open_ones AS (
+    SELECT lineages.lineage_id FROM transactions.lineages AS lineages
+    WHERE lineages.lineage_id = ANY ($1::uuid[]) AND lineages.state IN ('signed', 'broadcast')
+    ORDER BY lineages.lineage_id
+    FOR UPDATE
+),
 ended AS (
     UPDATE transactions.lineages AS lineages
     SET state = CASE WHEN asked.succeeded THEN 'mined' ELSE 'reverted' END,
         included_block_number = asked.block_number,
         ended_at = clock_timestamp()
     FROM asked
-    WHERE lineages.lineage_id = asked.lineage_id AND lineages.state IN ('signed', 'broadcast')
+    JOIN open_ones USING (lineage_id)
+    WHERE lineages.lineage_id = asked.lineage_id
     RETURNING lineages.lineage_id
 ),
 decided AS (

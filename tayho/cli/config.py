@@ -7,7 +7,7 @@ import os
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from tayho.cli.outcome import ends_clearly
 from tayho.config import load_settings
@@ -29,7 +29,7 @@ def check(roles: tuple[str, ...], *, as_json: bool) -> None:
         variables = {one.name: {"value": one.shown, "source": one.source} for one in settings.effective}
         click.echo(json.dumps({"variables": variables, "warnings": settings.warnings}))
         return
-    table = Table("variable", "value", "source")
+    table = Table(Column("variable", no_wrap=True), Column("value", overflow="fold"), "source")
     for one in settings.effective:
         table.add_row(one.name, one.shown, one.source)
     Console().print(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-import trio
 
 from nursery.asyncio_bridge import open_bridge
 from rpc.endpoint import Endpoint
@@ -46,5 +45,4 @@ async def _stay(block_seconds: float | None) -> None:
         click.echo("export TX_MAX_FEE_PER_GAS_WEI=100000000000")
         click.echo(f"# Counter contract: {contract}")
         click.echo("# The stack runs until Ctrl-C.", err=True)
-        async with trio.open_nursery() as watches:
-            watches.start_soon(stack.watch)
+        await stack.watch()

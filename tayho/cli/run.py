@@ -10,6 +10,7 @@ import structlog
 from tayho.api.process import health_face
 from tayho.cli.outcome import ends_clearly, run_trio
 from tayho.config import load_settings
+from tayho.custody.module import harden_process
 from tayho.daemon import run
 from tayho.faults import arm_from
 from tayho.observability import configure_logging
@@ -27,8 +28,12 @@ def run_command(roles: tuple[str, ...]) -> None:
     The configuration comes from environment variables; `tayho config check` shows it. Exit codes: 0 drained in order,
     1 crashed, 2 configuration refused, 3 environment refused.
     """
+    # Before the first key is read: what is in memory then must not reach a core file or another process.
+    hardening = harden_process()
     settings = load_settings(os.environ, roles)
     configure_logging(settings.log_format)
+    if not (hardening.core_dumps_off and hardening.not_dumpable):
+        log.warning("not_hardened", applied=str(hardening))
     arm_from(os.environ, settings.environment)
     for warning in settings.warnings:
         log.warning("configuration", warning=warning)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from rpc.errors import EndpointUrlRefused
 from rpc.urls import EndpointUrl, shown_url
@@ -11,8 +11,7 @@ from tayho.config.kinds import Kind, Unusable
 
 if TYPE_CHECKING:
     # Taken where they are needed: custody costs the signing libraries, which a role that does not sign never needs.
-    from tayho.custody.module import CustodyError, JournalKeys, SignerKeys
-    from tayho.custody.types import KeyProblem
+    from tayho.custody.module import JournalKeys, SignerKeys
 
 _PORT_MAX = 65_535
 # User and password must not hold these signs unescaped, so that no part of a password is ever taken for a host.
@@ -68,13 +67,13 @@ def read_journal_keys(text: str, active_id: str | None) -> JournalKeys | None:
 
     Raises Unusable.
     """
-    from tayho.custody.module import CustodyError, parse_journal_keys
+    from tayho.custody.module import KeysRefused, parse_journal_keys
     from tayho.custody.types import KeyFault
 
     try:
         return parse_journal_keys(text, active_id or "")
-    except CustodyError as refused:
-        problems = _problems_of(refused)
+    except KeysRefused as refused:
+        problems = refused.problems
     blamed = [each for each in problems if active_id is not None or each.fault is not KeyFault.ACTIVE_ID_MISSING]
     if blamed:
         raise Unusable("; ".join(map(str, blamed)))
@@ -88,23 +87,14 @@ def shown_journal_keys(journal_keys: JournalKeys) -> str:
 
 
 def _read_signer_keys(text: str) -> SignerKeys:
-    from tayho.custody.module import CustodyError, parse_signer_keys
+    from tayho.custody.module import KeysRefused, parse_signer_keys
 
     try:
         return parse_signer_keys(text)
-    except CustodyError as refused:
-        problems = _problems_of(refused)
+    except KeysRefused as refused:
+        problems = refused.problems
     # Raised here, so that no frame of the parser, which holds the text, stays attached as context.
     raise Unusable("; ".join(map(str, problems)))
-
-
-class _Refused(Protocol):
-    problems: tuple[KeyProblem, ...]
-
-
-def _problems_of(refused: CustodyError) -> tuple[KeyProblem, ...]:
-    # A host sees custody's face, which shows the base of its errors and not KeysRefused, the one raised here.
-    return cast("_Refused", refused).problems
 
 
 def _read_database_url(text: str) -> str:

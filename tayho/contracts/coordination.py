@@ -14,7 +14,6 @@ from storage.database import Connection
 from tayho.coordination.types import (
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
-    ROLE_PATTERN,
     AttemptRecord,
     Backlog,
     Enqueued,
@@ -33,7 +32,6 @@ from tayho.kernel.json_document import Json
 __all__ = [
     "PRIORITY_DEFAULT",
     "PRIORITY_MAX",
-    "ROLE_PATTERN",
     "AttemptRecord",
     "Backlog",
     "Coordination",
@@ -90,7 +88,10 @@ class Coordination(Protocol):
         ...
 
     async def wake_publishers(self) -> None:
-        """Hint to every publisher that rows are due. Never inside a transaction: NOTIFY serialises commits."""
+        """Hint to every publisher that rows are due; a lost hint costs a poll.
+
+        Never inside a transaction: NOTIFY serialises commits.
+        """
         ...
 
     async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:

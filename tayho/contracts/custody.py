@@ -75,6 +75,10 @@ class Custody(Protocol):
         """The accounts this process can sign for, in the order of the configuration."""
         ...
 
+    async def refusals(self, request: SigningRequest) -> tuple[Refusal, ...]:
+        """The rules that the request breaks by itself. Asked before a nonce is taken for what nobody would sign."""
+        ...
+
     async def sign_and_seal(self, request: SigningRequest, reservation: Reservation) -> SignedSealed:
         """Sign the request if it is what the lineage reserved and breaks no rule, and seal the bytes for its row.
 

@@ -10,10 +10,20 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from storage.database import Connection, Database
+from storage.database import Database
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
-from tayho.coordination.store import BEGIN, END_IF_CURRENT, FenceColumns, job_of
-from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
+from tayho.kernel.jobs import (
+    Attempt,
+    Completed,
+    Ended,
+    Job,
+    NotActionable,
+    Outcome,
+    Postponed,
+    Quarantined,
+    StaleAttempt,
+)
 from tayho.kernel.json_document import DocumentRefused, Json, check
 from tayho.kernel.steps import step
 
@@ -30,8 +40,10 @@ BeginVerdict: TypeAlias = Literal[
     "foreign",
     "unknown_job",
     "damaged",
+    "surplus",
+    "unbegun",
 ]
-EndVerdict: TypeAlias = Literal["completed", "not_actionable", "failed", "returned"]
+EndVerdict: TypeAlias = Literal["completed", "not_actionable", "quarantined", "failed", "returned"]
 
 
 @frozen
@@ -56,7 +68,7 @@ class End:
 
 
 async def begin(
-    connection: Connection,
+    database: Database,
     deliveries: Sequence[Delivery],
     *,
     worker_id: UUID,
@@ -65,20 +77,22 @@ async def begin(
     environment: str,
     kinds: Sequence[str],
 ) -> list[Begun]:
-    """Begin an attempt for each delivery that may have one, in one statement for all."""
+    """Begin an attempt for each delivery that may have one, in one transaction for all."""
     identities = {delivery.token: _identity(delivery) for delivery in deliveries}
     known = {token: identity for token, identity in identities.items() if identity is not None}
-    rows = await BEGIN(
-        connection,
-        [job_id for job_id, _ in known.values()],
-        [generation for _, generation in known.values()],
-        list(known),
-        worker_id,
-        attempts_max,
-        chain_id,
-        environment,
-        list(kinds),
-    )
+    async with database.transaction() as tx:
+        await LOCK_JOBS(tx, [job_id for job_id, _ in known.values()])
+        rows = await BEGIN(
+            tx,
+            [job_id for job_id, _ in known.values()],
+            [generation for _, generation in known.values()],
+            list(known),
+            worker_id,
+            attempts_max,
+            chain_id,
+            environment,
+            list(kinds),
+        )
     step("attempt.after_begin")
     answered = {row["asked_token"]: row for row in rows}
     begun: list[Begun] = []
@@ -131,10 +145,14 @@ def end_of(attempt: Attempt, outcome: Outcome) -> End | Ended:
             return _completed(attempt, result)
         case NotActionable(reason):
             return End(attempt, "not_actionable", {"reason": printable(reason)})
+        case Quarantined(reason):
+            return End(attempt, "quarantined", {"type": "RequestRefused", "message": printable(reason)})
         case Postponed(reason, delay_seconds):
             return End(attempt, "returned", {"reason": printable(reason)}, delay_seconds)
         case Ended():
             return outcome
+        case _:  # pyright: ignore[reportUnnecessaryComparison] - a team's handler is not ours to trust
+            return failed(attempt, TypeError(f"the handler returned a {type(outcome).__name__}, which is no Outcome"))
 
 
 def _completed(attempt: Attempt, result: Json) -> End:

@@ -15,6 +15,7 @@ from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
 from tayho.coordination.jobs import enqueue as enqueue_jobs
+from tayho.coordination.jobs import enqueue_in
 from tayho.coordination.outbox import Publisher
 from tayho.coordination.reading import JobReader
 from tayho.coordination.types import (
@@ -30,7 +31,7 @@ from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
 
-__all__ = ["Coordination", "JobReader", "enqueue_jobs"]
+__all__ = ["Coordination", "JobReader", "enqueue_in", "enqueue_jobs"]
 
 log = structlog.get_logger("tayho.coordination")
 
@@ -71,10 +72,17 @@ class Coordination(JobReader):
         return answers
 
     async def wake_publishers(self) -> None:
-        """Hint to every publisher that rows are due. Never inside a transaction: NOTIFY serialises commits."""
+        """Hint to every publisher that rows are due; a lost hint costs a poll.
+
+        Never inside a transaction: NOTIFY serialises commits.
+        """
         self._outbox_hint.give()
-        async with self._database.connection() as connection:
-            await store.WAKE(connection)
+        try:
+            async with self._database.connection() as connection:
+                await store.WAKE(connection)
+        except StorageError as error:
+            # What was enqueued is committed; a caller that heard of an error would believe that it is not.
+            log.info("wake_lost", error=str(error))
 
     async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
         """Fence an allocation: the jobs returned own a nonce from now on; the others' attempts are stale."""
@@ -95,6 +103,7 @@ class Coordination(JobReader):
 
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
+        await store.LOCK_JOBS(tx, [settlement.job_id for settlement in settlements])
         rows = await store.SETTLE(
             tx,
             [settlement.job_id for settlement in settlements],

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from storage.database import Database, Row
 from storage.delivery import DeliveryQueue
-from storage.records import Record, delivery_id
+from storage.records import Record, RecordState, delivery_id
 from tayho.coordination.store import ADVANCE_GENERATION_IF_UNFINISHED, CLAIM_DUE, MARK_PUBLISHED
 from tayho.coordination.types import WorkerSettings
 from tayho.kernel.steps import step
@@ -97,13 +97,16 @@ class Publisher:
         return len(rows) == CLAIM_MAX
 
     async def _add(self, due: Sequence[Due]) -> list[Due]:
-        """Add a record for each, one round trip a role; return those whose record has already ended."""
+        """Add a record for each, one round trip a role; return those whose record will not be handed out any more."""
         ended: list[Due] = []
         for role in sorted({one.role for one in due}):
             of_role = [one for one in due if one.role == role]
             records = [one.record(self._settings.attempts_max) for one in of_role]
             states = await self._queue_of(role).publish_many(records)
-            ended += [one for one, state in zip(of_role, states, strict=True) if state.is_terminal]
+            # MISSING right after the adding: its hash is there and its place in the queue is not, so BullMQ will never
+            # hand it out, and takes no second one under this id.
+            gone = [state.is_terminal or state is RecordState.MISSING for state in states]
+            ended += [one for one, is_gone in zip(of_role, gone, strict=True) if is_gone]
         return ended
 
     async def _advance(self, ended: Sequence[Due]) -> list[Due]:

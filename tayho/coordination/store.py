@@ -27,6 +27,7 @@ ADVANCE_GENERATION_IF_UNFINISHED = many("coordination/outbox.advance_generation_
 WAKE = command("coordination/outbox.wake")
 BACKLOG = one("coordination/outbox.backlog")
 
+LOCK_JOBS = many("coordination/attempts.lock_jobs")
 BEGIN = many("coordination/attempts.begin")
 END_IF_CURRENT = many("coordination/attempts.end_if_current")
 HOLD_FOR_LINEAGE_IF_CURRENT = many("coordination/attempts.hold_for_lineage_if_current")

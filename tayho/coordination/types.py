@@ -8,14 +8,14 @@ from typing import TypeAlias
 from uuid import UUID
 
 from attrs import field, frozen
-from attrs.validators import and_, ge, instance_of, le, matches_re, max_len, min_len
+from attrs.validators import and_, ge, in_, instance_of, le, max_len, min_len
 
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kernel.json_document import Json
+from tayho.kernel.roles import ROLES
 
 PRIORITY_DEFAULT = 1_000
 PRIORITY_MAX = 2_097_151  # BullMQ's own bound; 1 is the most urgent
-ROLE_PATTERN = r"[a-z][a-z0-9-]{0,62}"
 
 
 @frozen
@@ -27,7 +27,7 @@ class NewJob:
     """
 
     kind: str = field(validator=and_(instance_of(str), min_len(1), max_len(128)))
-    role: str = field(validator=matches_re(ROLE_PATTERN))
+    role: str = field(validator=in_(ROLES))
     idempotency_key: str = field(validator=and_(instance_of(str), min_len(1), max_len(255)))
     request: Mapping[str, Json]
     priority: int = field(default=PRIORITY_DEFAULT, validator=and_(instance_of(int), ge(1), le(PRIORITY_MAX)))

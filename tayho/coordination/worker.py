@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -11,14 +12,16 @@ import trio
 from nursery.cleanup import CleanupExpired, finish
 from nursery.coalesce import Coalescer, CoalescerClosed
 from nursery.drain import Drain
+from rpc.errors import RpcError, is_passing
+from storage.commits import again_if_lost, isolating
 from storage.database import Database
 from storage.delivery import DeliveryQueue
-from storage.errors import StorageError
+from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StorageError, StoreUnavailable
 from storage.records import Completion, Delivery
 from tayho.coordination.attempts import Begun, End, Ends, begin, end_of, failed
 from tayho.coordination.held import Held, HeldDeliveries
 from tayho.coordination.types import Handler, WorkerSettings
-from tayho.kernel.jobs import Attempt, Ended, Job, StaleAttempt
+from tayho.kernel.jobs import Attempt, Ended, Job, Postponed, Quarantined, RequestRefused, StaleAttempt
 from tayho.kernel.steps import step
 
 log = structlog.get_logger("tayho.worker")
@@ -28,7 +31,10 @@ WAIT_SECONDS = 5
 # Between tries while PostgreSQL or Redis is away: short enough that a restart is not noticed for long.
 TROUBLE_SECONDS = 1
 # A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10).
-UNKNOWN_KIND_DELAY_SECONDS = 30
+PUT_BACK_SECONDS = {"unknown_kind": 30, "unbegun": 1}
+# An attempt that met an outage comes back after this, and spends nothing of its job's budget.
+OUTAGE_DELAY_SECONDS = 5
+OUTAGES = (StoreUnavailable, SerializationLost, CommitUnknown, ReplyLost)
 END_SECONDS = 10
 JOB_RETRY = "retry"
 DECLINED = {
@@ -63,7 +69,10 @@ class Worker:
         self._drain = drain
         self._slots = trio.CapacityLimiter(settings.concurrency)
         self._ends = Coalescer(
-            Ends(database, settings.attempts_max).end_all_if_current, name="ends", items_max=500, queued_max=5_000
+            isolating(Ends(database, settings.attempts_max).end_all_if_current),
+            name="ends",
+            items_max=500,
+            queued_max=5_000,
         )
         self._acks = {
             queue.name: Coalescer(queue.complete_many, name=f"acks {queue.name}", items_max=500, queued_max=5_000)
@@ -98,7 +107,6 @@ class Worker:
                     taken = await queue.fetch(len(slots))
                     await self._begin(queue, taken, slots, handlers)
             except StorageError as error:
-                # What was fetched and not begun keeps its lock for a while and is then handed out again.
                 log.warning("intake_interrupted", queue=queue.name, error=str(error))
                 await self._idle(TROUBLE_SECONDS)
             finally:
@@ -138,25 +146,25 @@ class Worker:
     async def _begin(
         self, queue: DeliveryQueue, taken: Sequence[Delivery], slots: list[object], handlers: trio.Nursery
     ) -> None:
+        """Begin what may begin, each with a slot of its own, and decline the rest.
+
+        Starting comes first: what PostgreSQL calls begun must have its handler, whatever becomes of the others.
+        """
         if not taken:
             return
         step("intake.after_fetch")
-        whole = [delivery for delivery in taken if delivery.damaged is None]
-        for delivery in taken:
-            if delivery.damaged is not None:
-                await self._decline(queue, Begun(delivery, "damaged"))
-        if not whole:
-            return
-        async with self._database.connection() as connection:
-            verdicts = await begin(
-                connection,
-                whole,
-                worker_id=self._worker_id,
-                attempts_max=self._settings.attempts_max,
-                chain_id=self._chain_id,
-                environment=self._environment,
-                kinds=list(self._handlers),
-            )
+        # After a lost reply a fetch may find more than it was asked for.
+        wanted, surplus = taken[: len(slots)], taken[len(slots) :]
+        whole = [delivery for delivery in wanted if delivery.damaged is None]
+        declined = [Begun(delivery, "damaged") for delivery in wanted if delivery.damaged is not None]
+        declined += [Begun(delivery, "surplus") for delivery in surplus]
+        try:
+            verdicts = await self._verdicts(whole)
+        except StorageError:
+            # PostgreSQL is away: give the deliveries back, instead of letting their locks run out one by one.
+            declined += [Begun(delivery, "unbegun") for delivery in whole]
+            await self._decline_all(queue, declined)
+            raise
         for begun in verdicts:
             if begun.verdict in ("begun", "held") and begun.job is not None and begun.attempt is not None:
                 # The slot goes with the handler, which gives it back.
@@ -164,15 +172,39 @@ class Worker:
                     self._run, queue, begun.delivery, begun.job, begun.attempt, slots.pop(), name=str(begun.job.job_id)
                 )
             else:
+                declined.append(begun)
+        await self._decline_all(queue, declined)
+
+    async def _verdicts(self, deliveries: Sequence[Delivery]) -> Sequence[Begun]:
+        if not deliveries:
+            return []
+        return await again_if_lost(
+            partial(
+                begin,
+                self._database,
+                deliveries,
+                worker_id=self._worker_id,
+                attempts_max=self._settings.attempts_max,
+                chain_id=self._chain_id,
+                environment=self._environment,
+                kinds=list(self._handlers),
+            )
+        )
+
+    async def _decline_all(self, queue: DeliveryQueue, declined: Sequence[Begun]) -> None:
+        for begun in declined:
+            try:
                 await self._decline(queue, begun)
+            except StorageError as error:
+                # Its lock runs out, and it is handed out again.
+                log.warning("decline_lost", delivery_id=begun.delivery.delivery_id, error=str(error))
 
     async def _decline(self, queue: DeliveryQueue, begun: Begun) -> None:
         """Answer a delivery that may not run now. Its record is ended, or put back; the job is left as it is."""
         log.info("delivery_declined", delivery_id=begun.delivery.delivery_id, verdict=begun.verdict)
         match begun.verdict:
-            case "early" | "unknown_kind":
-                is_early = begun.verdict == "early"
-                delay_seconds = begun.early_seconds if is_early else UNKNOWN_KIND_DELAY_SECONDS
+            case "early" | "unknown_kind" | "surplus" | "unbegun":
+                delay_seconds = max(begun.early_seconds, PUT_BACK_SECONDS.get(begun.verdict, 0))
                 await queue.put_back(begun.delivery, delay_seconds=delay_seconds)
                 step("delivery.after_put_back")
             case "damaged" | "unknown_job" | "foreign" | "exhausted":
@@ -199,7 +231,7 @@ class Worker:
         except StaleAttempt:
             bound.info("attempt_stale")
         except (StorageError, CleanupExpired, CoalescerClosed) as error:
-            # Unknown whether the end was written. The lock runs out, the delivery comes again, the fence decides.
+            # The end, or only its acknowledgement, may be lost. The delivery comes again, and the fence decides.
             bound.warning("attempt_end_unknown", error=str(error))
         finally:
             self._slots.release_on_behalf_of(slot)
@@ -211,6 +243,14 @@ class Worker:
                 return end_of(attempt, await self._handlers[job.kind](job, attempt))
             except StaleAttempt:
                 raise
+            except RequestRefused as error:
+                return end_of(attempt, Quarantined(str(error)))
+            except (*OUTAGES, RpcError) as error:
+                if isinstance(error, RpcError) and not is_passing(error):
+                    return failed(attempt, error)
+                # An outage is no fault of the job: it must not spend the job's attempts.
+                log.warning("attempt_met_an_outage", job_id=str(job.job_id), kind=job.kind, error=str(error))
+                return end_of(attempt, Postponed(str(error), OUTAGE_DELAY_SECONDS))
             except Exception as error:  # noqa: BLE001 - recorded as the attempt's end; one job's bug stays its own
                 log.warning("attempt_failed", job_id=str(job.job_id), kind=job.kind, error=repr(error))
                 return failed(attempt, error)

@@ -11,8 +11,8 @@ from tayho.custody.eip1559 import decode, signed_bytes, signing_digest, transact
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import SignerKeys
-from tayho.custody.types import Reservation, SignedTransaction, SigningPolicy, SigningRequest, Undecodable
-from tayho.custody.validation import refusals
+from tayho.custody.types import Refusal, Reservation, SignedTransaction, SigningPolicy, SigningRequest, Undecodable
+from tayho.custody.validation import field_refusals, refusals
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 
@@ -31,6 +31,10 @@ class LocalSigner:
     def addresses(self) -> tuple[Address, ...]:
         """The signers of the pool, in the order of the configuration."""
         return self._keys.addresses
+
+    def refusals(self, request: SigningRequest) -> tuple[Refusal, ...]:
+        """What `sign` would refuse in the request itself."""
+        return field_refusals(request, self._policy)
 
     def sign(self, request: SigningRequest, reservation: Reservation) -> SignedTransaction:
         """Check every rule, sign, then read the signed bytes back and hold all of them against the request.

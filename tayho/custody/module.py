@@ -14,6 +14,7 @@ from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
 from tayho.custody.types import (
+    Refusal,
     Reservation,
     SealBinding,
     SealedTransaction,
@@ -53,6 +54,11 @@ class Custody:
         """The accounts this process can sign for, in the order of the configuration."""
         await trio.lowlevel.checkpoint()
         return self._signer.addresses
+
+    async def refusals(self, request: SigningRequest) -> tuple[Refusal, ...]:
+        """The rules that the request breaks by itself. Asked before a nonce is taken for what nobody would sign."""
+        await trio.lowlevel.checkpoint()
+        return self._signer.refusals(request)
 
     async def sign_and_seal(self, request: SigningRequest, reservation: Reservation) -> SignedSealed:
         """Sign the request if it is what the lineage reserved and breaks no rule, and seal the bytes for its row.

@@ -22,7 +22,13 @@ _SHOWN_BITS_MAX = 256
 
 def refusals(request: SigningRequest, policy: SigningPolicy, reservation: Reservation) -> tuple[Refusal, ...]:
     """Every rule the request breaks; empty when it may be signed."""
-    of_fields = (
+    of_fields = field_refusals(request, policy)
+    return (*of_fields, *_of_place(request, reservation), *(() if of_fields else _of_call(request, reservation)))
+
+
+def field_refusals(request: SigningRequest, policy: SigningPolicy) -> tuple[Refusal, ...]:
+    """The rules that the request breaks by itself, whatever was reserved for it: known before a nonce is taken."""
+    return (
         *_wrong_types(request),
         *_of_chain(request, policy),
         *_of_nonce(request),
@@ -33,7 +39,6 @@ def refusals(request: SigningRequest, policy: SigningPolicy, reservation: Reserv
         *_of_fees(request, policy),
         *_of_access_list(request, policy),
     )
-    return (*of_fields, *_of_place(request, reservation), *(() if of_fields else _of_call(request, reservation)))
 
 
 def _wrong_types(request: SigningRequest) -> Iterator[Refusal]:

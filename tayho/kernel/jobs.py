@@ -59,6 +59,13 @@ class Ended:
 
 
 @frozen
+class Quarantined:
+    """The request can never be carried out, whatever the chain does: it is set aside for a person, at once."""
+
+    reason: str
+
+
+@frozen
 class Postponed:
     """Nothing was tried (no open lane, drain): the job returns to the queue and no attempt is spent."""
 
@@ -66,7 +73,14 @@ class Postponed:
     delay_seconds: int = 1
 
 
-Outcome: TypeAlias = Completed | NotActionable | Ended | Postponed
+Outcome: TypeAlias = Completed | NotActionable | Quarantined | Ended | Postponed
+
+
+class RequestRefused(Exception):
+    """What a job asks for can never be carried out: its request is malformed, or breaks the signing policy.
+
+    A kind raises it from `revalidate`, `call` or `run`; the job ends `quarantined` and no later attempt is made.
+    """
 
 
 class StaleAttempt(Exception):

@@ -88,8 +88,9 @@ def _check_scalar(value: object, path: str) -> None:
             if abs(value) > INTEGER_MAX:
                 raise DocumentRefused(f"the integer at {path} is beyond 256 bits")
         case float():
-            if not math.isfinite(value):
-                raise DocumentRefused(f"the number at {path} is not finite")
+            if not math.isfinite(value) or "e" in repr(value):
+                # jsonb writes an exponent out digit by digit: 1e300 would come back as 301 of them.
+                raise DocumentRefused(f"the number at {path} is not finite, or needs an exponent: write it as text")
         case str():
             _check_text(value, path)
         case _:

@@ -62,8 +62,11 @@ JOB = _table(
 )
 ATTEMPT = _table(
     "coordination.attempts",
-    {NEW: ("running",), "running": ("completed", "not_actionable", "confirming", "failed", "returned", "lost")},
-    terminal=("completed", "not_actionable", "confirming", "failed", "returned", "lost"),
+    {
+        NEW: ("running",),
+        "running": ("completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "lost"),
+    },
+    terminal=("completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "lost"),
 )
 LANE = _table(
     "transactions.lanes",

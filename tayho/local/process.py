@@ -174,5 +174,5 @@ async def _stop(service: Service, process: "subprocess.Popen[bytes]") -> None:
 
 async def _until(condition: Callable[[], bool]) -> None:
     # The kernel has no portable event for "a child that is not ours to reap by SIGCHLD has ended" or "it listens now".
-    while not condition():  # noqa: ASYNC110
+    while not condition():  # noqa: ASYNC110 - see above
         await trio.sleep(_POLL_SECONDS)

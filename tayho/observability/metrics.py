@@ -17,7 +17,17 @@ from prometheus_client.exposition import generate_latest
 
 from rpc.observation import Observation
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.kernel.jobs import (
+    Attempt,
+    Completed,
+    Ended,
+    Job,
+    NotActionable,
+    Outcome,
+    Postponed,
+    Quarantined,
+    StaleAttempt,
+)
 
 # The creation times would double every counter's lines, for a reader that we have not met.
 prometheus_client.disable_created_metrics()
@@ -26,11 +36,12 @@ Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
 
 _ATTEMPT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _RPC_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-_OUTCOMES = {
+_OUTCOMES: dict[type[Outcome], str] = {
     Completed: "completed",
     NotActionable: "not_actionable",
     Ended: "ended",
     Postponed: "postponed",
+    Quarantined: "quarantined",
 }
 
 

@@ -17,7 +17,7 @@ from attrs import frozen
 from rpc import methods
 from rpc.reads import Reads
 from tayho.kernel.address import Address, AddressRefused
-from tayho.kernel.jobs import Job, NotActionable
+from tayho.kernel.jobs import Job, NotActionable, RequestRefused
 from tayho.kernel.json_document import Json
 from tayho.kinds import Actionable, Call, Revalidation
 from tayho.protocol import abi, artifacts
@@ -29,7 +29,7 @@ _EVENT_ID_TEXT = re.compile(f"0x[0-9a-fA-F]{{{2 * EVENT_ID_BYTES}}}")
 _ANY_SENDER = bytes(20)
 
 
-class CounterRequestRefused(ValueError):
+class CounterRequestRefused(RequestRefused):
     """The job's request is not one of a counter kind. No later attempt can mend it."""
 
 

@@ -8,11 +8,21 @@ import trio
 from nursery.coalesce import Coalescer
 from rpc import methods
 from rpc.reads import Reads
+from storage.commits import isolating
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
-from tayho.contracts.custody import Custody, Reservation, SigningRequest
+from tayho.contracts.custody import Custody, Reservation, SigningRefused, SigningRequest
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Attempt, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
+from tayho.kernel.jobs import (
+    Attempt,
+    Ended,
+    Job,
+    NotActionable,
+    Outcome,
+    Postponed,
+    RequestRefused,
+    StaleAttempt,
+)
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
@@ -24,6 +34,7 @@ from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
     Allocation,
     Answer,
+    Fee,
     Lineage,
     Mark,
     Persistence,
@@ -41,6 +52,26 @@ QUEUED_MAX = 2_000
 ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
+
+
+# What a call is checked with before its gas and the market's fee are known.
+PROBE_GAS = 21_000
+PROBE_FEE = Fee(1, 0)
+
+
+def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_limit: int, fee: Fee) -> SigningRequest:
+    """The transaction as custody is asked for it."""
+    return SigningRequest(
+        chain_id=chain_id,
+        signer=signer,
+        nonce=nonce,
+        to=call.to,
+        value_wei=call.value_wei,
+        data=call.data,
+        gas_limit=gas_limit,
+        max_fee_per_gas_wei=fee.max_fee_per_gas_wei,
+        max_priority_fee_per_gas_wei=fee.max_priority_fee_per_gas_wei,
+    )
 
 
 class Executor:
@@ -64,9 +95,9 @@ class Executor:
         self._signers = signers
         self.journal = Journal(database, coordination, settings)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
-        self._allocations = Coalescer(self.journal.allocate_many, name="allocations", **bounds)
-        self.persistences = Coalescer(self.journal.persist_many, name="persistences", **bounds)
-        self._marks = Coalescer(self.journal.mark_many, name="marks", **bounds)
+        self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
+        self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
+        self._marks = Coalescer(isolating(self.journal.mark_many), name="marks", **bounds)
         self._room = trio.Event()
 
     async def run(self) -> None:
@@ -98,7 +129,11 @@ class Executor:
             lineage = begun
         match lineage.state:
             case "allocated":
-                signed = await self.sign(lineage)
+                try:
+                    signed = await self.sign(lineage)
+                except SigningRefused as error:
+                    # Deterministic: kept, the nonce would block its lane for ever.
+                    return await self._give_up(attempt, lineage, str(error))
                 if isinstance(signed, WouldRevert):
                     return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
                 await self.persistences.submit(Persistence(attempt, signed))
@@ -111,11 +146,13 @@ class Executor:
                 raise StaleAttempt(attempt)
 
     async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Lineage | Outcome:
-        """Simulate first, so that a call that reverts costs no nonce; then take one."""
+        """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
-        simulated = await self._simulate(self._signers[0], call)
+        await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+        simulated = await self._simulate_with_any(call)
         if isinstance(simulated, WouldRevert):
             return NotActionable(f"would revert: {simulated.reason}")
+        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee)
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
@@ -125,6 +162,23 @@ class Executor:
                     with trio.move_on_after(ROOM_LOOK_SECONDS):
                         await room.wait()
         return Postponed("no lane of the pool has room")
+
+    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:
+        """Raise RequestRefused for what no attempt could ever sign."""
+        refusals = await self._custody.refusals(
+            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee)
+        )
+        if refusals:
+            raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
+
+    async def _simulate_with_any(self, call: Call) -> Simulated | WouldRevert:
+        """A call reverts for good only if it does so for every signer: one may lack a role that another has (TX-9)."""
+        simulated: Simulated | WouldRevert = await self._simulate(self._signers[0], call)
+        for signer in self._signers[1:]:
+            if isinstance(simulated, Simulated):
+                break
+            simulated = await self._simulate(signer, call)
+        return simulated
 
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
         settings = self._settings
@@ -136,16 +190,13 @@ class Executor:
         if isinstance(simulated, WouldRevert):
             return simulated
         signed = await self._custody.sign_and_seal(
-            SigningRequest(
-                chain_id=lineage.chain_id,
-                signer=lineage.signer,
-                nonce=lineage.nonce,
-                to=lineage.call.to,
-                value_wei=lineage.call.value_wei,
-                data=lineage.call.data,
-                gas_limit=simulated.gas_limit,
-                max_fee_per_gas_wei=simulated.fee.max_fee_per_gas_wei,
-                max_priority_fee_per_gas_wei=simulated.fee.max_priority_fee_per_gas_wei,
+            signing_request(
+                lineage.chain_id,
+                lineage.signer,
+                lineage.nonce,
+                lineage.call,
+                simulated.gas_limit,
+                simulated.fee,
             ),
             Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
         )

@@ -15,7 +15,7 @@ from tayho.kernel.jobs import Attempt, StaleAttempt
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import NoLaneOpen, NoLongerUnsigned
+from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsigned
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.round_robin import choose_lanes
 from tayho.transactions.types import (
@@ -70,6 +70,9 @@ class Journal:
                 for one, signer in pairs
             }
             nonces = await self._insert(tx, list(lineages.values()))
+            if len(nonces) != len(lineages):
+                # Without this a job would say that it owns a nonce, and own none.
+                raise LineageDrifted("a lane closed under its own lock")
             await store.MOVE_CURSOR(tx, settings.chain_id, settings.environment, settings.role, moved)
         step("journal.after_allocate")
         results: list[Lineage | Exception] = []
@@ -87,6 +90,7 @@ class Journal:
         settings = self._settings
         await self._coordination.lock_if_current(tx, [one.attempt for one in allocations])
         cursor = await store.LOCK_POOL(tx, settings.chain_id, settings.environment, settings.role)
+        await store.LOCK_LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         return [store.lane_of(row) for row in rows], int(cursor)
 

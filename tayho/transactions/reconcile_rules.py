@@ -28,14 +28,25 @@ class OpenLineage:
 
 @frozen
 class ChainView:
-    """One look at the chain."""
+    """One look at the chain. What could not be read is absent, which is another thing than read and not there."""
 
     head_block_number: int
     # The canonical hash at each height that a receipt names.
     canonical_hashes: Mapping[int, bytes]
-    receipts: Mapping[bytes, Receipt]
+    # None where the chain has no receipt.
+    receipts: Mapping[bytes, Receipt | None]
     latest_nonces: Mapping[Address, int]
     pending_nonces: Mapping[Address, int]
+
+    def shows(self, lineage: OpenLineage) -> bool:
+        """Whether everything that a decision about the lineage needs was read."""
+        receipts = [self.receipts.get(tx_hash) for tx_hash in lineage.tx_hashes]
+        return (
+            all(tx_hash in self.receipts for tx_hash in lineage.tx_hashes)
+            and all(receipt is None or receipt.block_number in self.canonical_hashes for receipt in receipts)
+            and lineage.signer in self.latest_nonces
+            and lineage.signer in self.pending_nonces
+        )
 
 
 @frozen
@@ -65,18 +76,25 @@ class Wait:
     """Nothing to do but look again."""
 
 
-Decision: TypeAlias = Final | Included | Resend | Wait
+@frozen
+class Unseen:
+    """The chain did not show enough of it this time."""
+
+
+Decision: TypeAlias = Final | Included | Resend | Wait | Unseen
 
 
 def decide(lineage: OpenLineage, view: ChainView, confirmations: int) -> Decision:
     """Finalise only a receipt whose block is canonical and `confirmations` below the head (I9); never guess.
 
     Whichever member is mined counts, not the newest. A nonce that the chain has used up without a receipt of ours is
-    left alone: a lagging node shows the same picture.
+    left alone: a lagging node shows the same picture. Where something could not be read, nothing is decided.
     """
+    if not view.shows(lineage):
+        return Unseen()
     for tx_hash in lineage.tx_hashes:
         receipt = view.receipts.get(tx_hash)
-        if receipt is None or view.canonical_hashes.get(receipt.block_number) != receipt.block_hash:
+        if receipt is None or view.canonical_hashes[receipt.block_number] != receipt.block_hash:
             continue
         if view.head_block_number - receipt.block_number >= confirmations:
             return Final(tx_hash, receipt)
@@ -92,7 +110,7 @@ def inclusion_changes(lineages: Sequence[OpenLineage], decisions: Sequence[Decis
     """Where the noted inclusion differs from what was seen now; None where a receipt has vanished again."""
     changes: list[tuple[UUID, int | None]] = []
     for lineage, decision in zip(lineages, decisions, strict=True):
-        if isinstance(decision, Final):
+        if isinstance(decision, (Final, Unseen)):
             continue
         seen = decision.block_number if isinstance(decision, Included) else None
         if seen != lineage.included_block_number:

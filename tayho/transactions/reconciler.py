@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import groupby
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -12,15 +13,15 @@ from rpc import methods
 from rpc.errors import RpcError
 from rpc.reads import Call as Question
 from rpc.reads import Reads
-from rpc.values import Header, Receipt
+from rpc.values import Receipt
 from storage.database import Database
 from tayho.contracts.coordination import Coordination, Settlement
-from tayho.contracts.custody import Custody
+from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned
+from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, TransactionError
 from tayho.transactions.executor import Executor
 from tayho.transactions.reconcile_rules import (
     ChainView,
@@ -31,9 +32,12 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
-from tayho.transactions.types import Answer, Persistence, TransactionSettings, WouldRevert
+from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSettings, WouldRevert
 
 log = structlog.get_logger("tayho.reconciler")
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 CLAIM_MAX = 500
 
@@ -103,32 +107,47 @@ class Reconciler:
         ]
 
     async def _look(self, lineages: Sequence[OpenLineage]) -> ChainView:
-        """The chain in two batches: receipts, nonces and head; then the canonical hashes of the blocks they name.
+        """The chain in two batches: receipts and nonces; then the canonical hashes of the blocks that they name.
 
-        The head is asked before the receipts, so a block mined meanwhile can only make a receipt look shallower.
+        The head is asked before the receipts, so a block mined meanwhile can only make a receipt look shallower. An
+        answer that cannot be read leaves its question open, for this look and for its own lineages only.
         """
         hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
         signers = sorted({lineage.signer for lineage in lineages})
         head = await self._reads.ask(methods.block_number())
-        asked: list[Question[object]] = [methods.transaction_receipt(tx_hash) for tx_hash in hashes]
-        asked += [methods.transaction_count(signer.value, "latest") for signer in signers]
-        asked += [methods.transaction_count(signer.value, "pending") for signer in signers]
-        answers = [_value(answer) for answer in await self._reads.ask_many(asked)]
-        receipts = {answer.transaction_hash: answer for answer in answers[: len(hashes)] if isinstance(answer, Receipt)}
-        latest = answers[len(hashes) : len(hashes) + len(signers)]
-        pending = answers[len(hashes) + len(signers) :]
-        heights = sorted({receipt.block_number for receipt in receipts.values()})
-        headers = [
-            _value(answer)
-            for answer in await self._reads.ask_many([methods.block_by_number(height) for height in heights])
-        ]
+        receipts = await self._answers(hashes, [methods.transaction_receipt(tx_hash) for tx_hash in hashes])
+        latest = await self._answers(signers, [methods.transaction_count(one.value, "latest") for one in signers])
+        pending = await self._answers(signers, [methods.transaction_count(one.value, "pending") for one in signers])
+        # Beyond the head that was asked first, a receipt says nothing yet.
+        heights = sorted(
+            {receipt.block_number for receipt in receipts.values() if receipt and receipt.block_number <= head}
+        )
+        headers = await self._answers(heights, [methods.block_by_number(height) for height in heights])
         return ChainView(
             head_block_number=head,
-            canonical_hashes={header.number: header.hash for header in headers if isinstance(header, Header)},
+            canonical_hashes={height: header.hash for height, header in headers.items() if header is not None},
             receipts=receipts,
-            latest_nonces=dict(zip(signers, _numbers(latest), strict=True)),
-            pending_nonces=dict(zip(signers, _numbers(pending), strict=True)),
+            latest_nonces=latest,
+            pending_nonces=pending,
         )
+
+    async def _answers(self, keys: Sequence[K], asked: Sequence[Question[V]]) -> dict[K, V]:
+        """The answers that could be read, each under its key. An outage of the whole endpoint is raised as it is."""
+        if not keys:
+            return {}
+        answers = await self._reads.ask_many(asked)
+        readable: dict[K, V] = {}
+        failures: list[RpcError] = []
+        for key, answer in zip(keys, answers, strict=True):
+            if isinstance(answer, RpcError):
+                failures.append(answer)
+            else:
+                readable[key] = answer
+        if failures and not readable:
+            raise failures[0]
+        if failures:
+            log.warning("answers_unreadable", count=len(failures), first=str(failures[0]))
+        return readable
 
     async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
         """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
@@ -219,15 +238,21 @@ class Reconciler:
             )
         step("reconcile.after_filler_claim")
         for row in rows:
-            lineage = store.lineage_of(row)
+            await self._sign_filler(store.lineage_of(row))
+
+    async def _sign_filler(self, lineage: Lineage) -> None:
+        """Sign one. What refuses it now (a market above the ceiling, another replica) must not stop the others."""
+        bound = log.bind(signer=str(lineage.signer), nonce=lineage.nonce)
+        try:
             signed = await self._executor.sign(lineage)
             if isinstance(signed, WouldRevert):
-                log.error("filler_would_revert", signer=str(lineage.signer), nonce=lineage.nonce, reason=signed.reason)
-                continue
-            try:
-                await self._executor.persistences.submit(Persistence(None, signed))
-            except NoLongerUnsigned:
-                log.info("filler_signed_elsewhere", signer=str(lineage.signer), nonce=lineage.nonce)
+                bound.error("filler_would_revert", reason=signed.reason)
+                return
+            await self._executor.persistences.submit(Persistence(None, signed))
+        except NoLongerUnsigned:
+            bound.info("filler_signed_elsewhere")
+        except (TransactionError, CustodyError) as error:
+            bound.warning("filler_unsigned", error=str(error))
 
 
 def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:
@@ -243,13 +268,3 @@ def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:
     return Settlement(
         job_id, "dead", {"type": "RevertedOnChain", "message": "the transaction was mined and reverted", **detail}
     )
-
-
-def _value(answer: object) -> object:
-    if isinstance(answer, RpcError):
-        raise answer
-    return answer
-
-
-def _numbers(answers: Sequence[object]) -> list[int]:
-    return [answer for answer in answers if isinstance(answer, int)]

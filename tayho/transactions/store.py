@@ -16,6 +16,7 @@ REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
 FIND_LANE = one("transactions/lanes.find_lane")
 LOCK_POOL = scalar("transactions/lanes.lock_pool")
+LOCK_LANES_OF_POOL = many("transactions/lanes.lock_lanes_of_pool")
 LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
 MOVE_CURSOR = command("transactions/lanes.move_cursor")
 

@@ -10,6 +10,7 @@ import trio
 from tayho.api.heart import STUCK_SECONDS
 from tayho.api.readiness import Readiness, Reason
 from tests.api.probing import served
+from tests.waiting import until
 
 
 async def test_alive_and_ready():
@@ -67,8 +68,7 @@ async def test_many_probes_put_one_question():
         async with trio.open_nursery() as probes:
             for _ in range(60):
                 probes.start_soon(probe)
-            while face.health._readiness._asked.statistics().tasks_waiting < 60:
-                await trio.lowlevel.checkpoint()
+            await until(lambda: face.health._readiness._asked.statistics().tasks_waiting == 60)
             go_on.set()
         await probe()
     assert statuses == [200] * 61
@@ -96,9 +96,11 @@ async def test_a_defect_in_a_check_is_a_reason_and_ends_nothing(error):
     """Goal: a bug of the face takes no job with it, and quotes nothing. Method: checks and gauges that raise."""
 
     async def readiness() -> Readiness:
+        await trio.lowlevel.checkpoint()
         raise error
 
     async def refresh() -> None:
+        await trio.lowlevel.checkpoint()
         raise error
 
     async with served(readiness=readiness, refresh=refresh) as face:
@@ -127,8 +129,7 @@ async def test_a_nursery_that_stands_still_is_told():
         assert answer.document["status"] == "stuck"
         async with trio.open_nursery() as tasks:
             tasks.start_soon(face.heart.beat)
-            while face.heart.is_stuck:
-                await trio.lowlevel.checkpoint()
+            await until(lambda: not face.heart.is_stuck)
             assert (await face.ask("/healthz")).status == 200
             tasks.cancel_scope.cancel()
 

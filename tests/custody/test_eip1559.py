@@ -1,3 +1,5 @@
+"""The encoding of EIP-1559 transactions, against eth-account's."""
+
 from __future__ import annotations
 
 from typing import Any

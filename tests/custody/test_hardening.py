@@ -1,3 +1,5 @@
+"""What a process does before it reads a key."""
+
 from __future__ import annotations
 
 import subprocess

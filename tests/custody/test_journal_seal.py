@@ -1,3 +1,5 @@
+"""The seal of the journal: no row opens but its own."""
+
 from __future__ import annotations
 
 from typing import Any

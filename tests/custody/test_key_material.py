@@ -1,3 +1,5 @@
+"""Key material prints, copies, compares and pickles nowhere."""
+
 from __future__ import annotations
 
 import copy

@@ -1,3 +1,5 @@
+"""The local signer signs what was reserved, and nothing else."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""Custody's face: batches, order, cancellation, wiping."""
+
 from __future__ import annotations
 
 import pytest

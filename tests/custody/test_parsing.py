@@ -1,3 +1,5 @@
+"""Texts of keys: every fault is told, no secret with it."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Every rule of signing is reached, and nothing invalid is signed."""
+
 from __future__ import annotations
 
 from decimal import Decimal

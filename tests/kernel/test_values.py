@@ -91,7 +91,7 @@ def test_opaque_bytes_reach_no_text() -> None:
 
 
 def test_every_table_is_closed_and_reachable() -> None:
-    """Goal: no state is entered that cannot be named, none is listed that cannot be reached. Method: walk each table."""
+    """Goal: no state is entered that cannot be named, none listed that cannot be reached. Method: walk each table."""
     for table in TABLES.values():
         reached = {NEW}
         for _ in table.arrows:

@@ -6,7 +6,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nursery.drain import Drain
+from nursery.drain import Bounded, Drain
 from tests.nursery.cancelling import cancelled_at_each_await
 
 
@@ -99,11 +99,13 @@ async def test_error_leaves_bare_and_outer_cancellation_is_not_cut_off(autojump_
 
     with pytest.raises(LookupError):
         await fails()
+    outcomes: list[Bounded] = []
     with trio.move_on_after(1) as outer:
         async with drain.bounded() as bounded:
+            outcomes.append(bounded)
             await trio.sleep_forever()
     assert outer.cancelled_caught
-    assert not bounded.cut_off
+    assert not outcomes[0].cut_off
 
 
 async def test_error_of_a_handler_while_others_are_cut_off_is_not_lost(autojump_clock: trio.testing.MockClock) -> None:

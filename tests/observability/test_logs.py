@@ -99,7 +99,7 @@ def test_below_info_nothing_is_written():
 
 
 def test_libraries_speak_through_the_same_log_from_warning_on():
-    """Goal: no second format, and no request lines with URLs. Method: records of three levels, a broken one, a warning."""
+    """Goal: no second format, and no request lines with URLs. Method: three levels, a broken record, a warning."""
     stream = io.StringIO()
     configure_logging("json", stream=stream)
     library = logging.getLogger("httpx2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import get_args
 from uuid import UUID
 
 import pytest
@@ -11,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rpc.observation import Observation
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Postponed, StaleAttempt
+from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
 from tayho.observability import Metrics
+from tayho.observability.metrics import _OUTCOMES
 
 JOB = Job(UUID(int=1), 1, "test", "automation", "k", "key", {}, 1, False, datetime(2026, 1, 1, tzinfo=UTC))
 ATTEMPT = Attempt(UUID(int=1), 1, "token-of-sixteen", UUID(int=2))
@@ -29,7 +31,7 @@ def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], f
 
 
 async def test_an_attempt_is_counted_by_how_its_handler_ended():
-    """Goal: tayho_attempts_total. Method: a handler for every end, one of them cancelled inside a nursery of its own."""
+    """Goal: tayho_attempts_total. Method: a handler for every end, one cancelled inside its own nursery."""
     metrics = Metrics()
     seen: list[float] = []
 
@@ -102,3 +104,8 @@ def test_two_registries_never_meet():
     assert not [name for name, _ in samples(one) if name.endswith("_created")]
     assert [key for key in samples(one) if key[0] == "tayho_build_info"]
     assert ("process_resident_memory_bytes", ()) in samples(one)
+
+
+def test_every_outcome_of_a_handler_has_its_word():
+    """Goal: a new outcome is counted under its own name. Method: the union itself against the table."""
+    assert set(get_args(Outcome)) == set(_OUTCOMES)

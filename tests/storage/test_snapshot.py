@@ -7,7 +7,7 @@ from storage.throw_away import throw_away_database
 SCHEMA = """
 CREATE SCHEMA one;
 CREATE SCHEMA "Two";
-CREATE EXTENSION citext SCHEMA one;
+CREATE EXTENSION vector SCHEMA one;
 CREATE TYPE one.mood AS ENUM ('sad', 'o''k', 'happy');
 CREATE DOMAIN one.amount AS numeric(78, 0) DEFAULT 0 NOT NULL CONSTRAINT amount_positive CHECK (VALUE >= 0);
 CREATE SEQUENCE one.numbers AS integer START 5 INCREMENT 2 MINVALUE 1 MAXVALUE 99 CACHE 1 CYCLE;
@@ -63,7 +63,7 @@ CHANGES = (
     "ALTER TABLE one.parents NO FORCE ROW LEVEL SECURITY",
     "ALTER POLICY own ON one.parents USING (id > 2)",
     "DROP VIEW one.moods",
-    "DROP EXTENSION citext",
+    "DROP EXTENSION vector",
 )
 
 

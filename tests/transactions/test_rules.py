@@ -22,6 +22,7 @@ from tayho.transactions.reconcile_rules import (
     Included,
     OpenLineage,
     Resend,
+    Unseen,
     Wait,
     decide,
     inclusion_changes,
@@ -147,7 +148,7 @@ LINEAGE = OpenLineage(new_id(), "call", new_id(), SIGNER, 5, "broadcast", None, 
 VIEW = ChainView(
     head_block_number=22,
     canonical_hashes={10: b"\x10" * 32},
-    receipts={HASH: _receipt()},
+    receipts={HASH: _receipt(), OTHER_HASH: None},
     latest_nonces={SIGNER: 6},
     pending_nonces={SIGNER: 6},
 )
@@ -160,22 +161,36 @@ def test_a_receipt_is_final_at_exactly_the_confirmations() -> None:
 
 
 def test_a_receipt_of_a_block_that_is_not_canonical_decides_nothing() -> None:
-    """Goal: an orphaned block's receipt is no evidence. Method: another hash at its height, and none at all."""
-    for canonical in ({10: b"\x99" * 32}, {}):
-        view = evolve(VIEW, canonical_hashes=canonical)
-        assert decide(LINEAGE, view, 12) == Wait()
+    """Goal: an orphaned block's receipt is no evidence. Method: another hash at its height."""
+    assert decide(LINEAGE, evolve(VIEW, canonical_hashes={10: b"\x99" * 32}), 12) == Wait()
+
+
+def test_what_could_not_be_read_decides_nothing() -> None:
+    """Goal: one unreadable answer stops its own lineage alone, and never looks like an absence. Method: take each part
+    of the view away."""
+    for change in (
+        {"receipts": {HASH: _receipt()}},
+        {"receipts": {}},
+        {"canonical_hashes": {}},
+        {"latest_nonces": {}},
+        {"pending_nonces": {}},
+    ):
+        assert decide(LINEAGE, evolve(VIEW, **change), 12) == Unseen()
+    assert inclusion_changes([evolve(LINEAGE, included_block_number=10)], [Unseen()]) == []
 
 
 def test_any_member_may_be_the_mined_one() -> None:
     """Goal: an older member that is mined ends the lineage. Method: the receipt of either member."""
     for tx_hash in LINEAGE.tx_hashes:
-        view = evolve(VIEW, receipts={tx_hash: _receipt(tx_hash)})
+        view = evolve(VIEW, receipts={HASH: None, OTHER_HASH: None, tx_hash: _receipt(tx_hash)})
         assert decide(LINEAGE, view, 12) == Final(tx_hash, _receipt(tx_hash))
 
 
 def test_without_a_receipt_only_what_no_node_shows_is_sent_again() -> None:
     """Goal: TX-5. Method: the four pictures that a pending transaction can show."""
-    unmined = evolve(VIEW, receipts={}, latest_nonces={SIGNER: 5}, pending_nonces={SIGNER: 6})
+    unmined = evolve(
+        VIEW, receipts={HASH: None, OTHER_HASH: None}, latest_nonces={SIGNER: 5}, pending_nonces={SIGNER: 6}
+    )
     dropped = evolve(unmined, pending_nonces={SIGNER: 5})
     consumed = evolve(unmined, latest_nonces={SIGNER: 6})
     assert decide(LINEAGE, unmined, 12) == Wait()
