@@ -307,7 +307,9 @@ CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EA
 
 CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs FOR EACH ROW WHEN (((new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at ON coordination.jobs FOR EACH ROW WHEN ((((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.request IS DISTINCT FROM new.request)) OR (old.created_at IS DISTINCT FROM new.created_at))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
 
@@ -321,7 +323,7 @@ CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN ((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN (((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
@@ -331,12 +333,14 @@ CREATE TRIGGER lineages_transition BEFORE UPDATE ON transactions.lineages FOR EA
 
 CREATE TRIGGER lineages_transition_on_insert BEFORE INSERT ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER members_identity_immutable BEFORE UPDATE ON transactions.members FOR EACH ROW WHEN (((((((old.tx_hash IS DISTINCT FROM new.tx_hash) OR (old.lineage_id IS DISTINCT FROM new.lineage_id)) OR (old.member_number IS DISTINCT FROM new.member_number)) OR (old.gas_limit IS DISTINCT FROM new.gas_limit)) OR (old.max_fee_per_gas_wei IS DISTINCT FROM new.max_fee_per_gas_wei)) OR (old.max_priority_fee_per_gas_wei IS DISTINCT FROM new.max_priority_fee_per_gas_wei))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER members_identity_immutable BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, signed_at ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER members_kept BEFORE DELETE ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER members_transition BEFORE UPDATE ON transactions.members FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER members_transition_on_insert BEFORE INSERT ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER receipts_immutable BEFORE UPDATE OF tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used, effective_gas_price_wei, head_block_number, observed_at ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
