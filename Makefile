@@ -12,6 +12,8 @@ SOURCES := $(shell find nursery storage rpc tayho sql tests tools -path tools/no
 	\( -name '*.py' -o -name '*.sql' -o -name '*.toml' \) -print)
 # flake8-async reads slowly and says nothing of code without async.
 ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage rpc tayho tools)
+# Most tests wait for servers more than they compute.
+WORKERS := 3
 FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules) \
 	$(filter-out %/test_cancellation.py %/test_endpoint_faults.py %/test_ask_many.py %/test_schemas.py, \
 	$(wildcard tests/rpc/test_*.py))
@@ -47,8 +49,8 @@ demo: setup
 
 # The database tests run once more on the oldest PostgreSQL that is supported.
 test: lint
-	@TAYHO_TEST_POSTGRES=16 $(BIN)/pytest -q $(wildcard tests/storage tests/migrations)
-	@$(BIN)/pytest -q
+	@TAYHO_TEST_POSTGRES=16 $(BIN)/pytest -q -n $(WORKERS) $(wildcard tests/storage tests/migrations)
+	@$(BIN)/pytest -q -n $(WORKERS)
 
 test-fast: setup
 	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)

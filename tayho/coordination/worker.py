@@ -158,13 +158,14 @@ class Worker:
         whole = [delivery for delivery in wanted if delivery.damaged is None]
         declined = [Begun(delivery, "damaged") for delivery in wanted if delivery.damaged is not None]
         declined += [Begun(delivery, "surplus") for delivery in surplus]
+        verdicts: Sequence[Begun] = ()
+        lost: StorageError | None = None
         try:
             verdicts = await self._verdicts(whole)
-        except StorageError:
+        except StorageError as error:
             # PostgreSQL is away: give the deliveries back, instead of letting their locks run out one by one.
             declined += [Begun(delivery, "unbegun") for delivery in whole]
-            await self._decline_all(queue, declined)
-            raise
+            lost = error
         for begun in verdicts:
             if begun.verdict in ("begun", "held") and begun.job is not None and begun.attempt is not None:
                 # The slot goes with the handler, which gives it back.
@@ -174,6 +175,8 @@ class Worker:
             else:
                 declined.append(begun)
         await self._decline_all(queue, declined)
+        if lost is not None:
+            raise lost
 
     async def _verdicts(self, deliveries: Sequence[Delivery]) -> Sequence[Begun]:
         if not deliveries:
