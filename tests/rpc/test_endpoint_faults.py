@@ -62,6 +62,11 @@ def status(code: int, *, body: bytes = b"", **headers: str) -> Behaviour:
     )
 
 
+async def hang_in_refusal(request: faulty.Request) -> None:
+    await request.send(faulty.head(503, {"content-length": "100", "retry-after": "7"}) + b"busy")
+    await request.hang()
+
+
 LATE_IN_HEADERS = DeadlinePassed(DEADLINE_SECONDS, "headers")
 LATE_IN_BODY = DeadlinePassed(DEADLINE_SECONDS, "body")
 
@@ -118,6 +123,7 @@ FAULTS: dict[str, tuple[Behaviour, Reason | tuple[type[Reason], str]]] = {
         faulty.answer_raw(b"HTTP/1.1 503 No\r\ncontent-length: 9999999\r\n\r\n" + b"x" * 200_000),
         HttpStatus(503),
     ),
+    "503 that hangs in the body": (hang_in_refusal, HttpStatus(503, 7)),
     # Size
     "a huge body": (faulty.answer_body(b"[" + b" " * (2 * BYTES_MAX)), BodyTooLarge(BYTES_MAX)),
     "an endless body": (faulty.endless_body, BodyTooLarge(BYTES_MAX)),

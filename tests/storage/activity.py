@@ -20,6 +20,16 @@ async def states(url: str) -> Mapping[str, int]:
     return {row["state"]: row["backends"] for row in rows}
 
 
+async def is_running(url: str, statement: str) -> bool:
+    """Whether some backend of this database is in the middle of exactly this statement."""
+    async with connect(url, application_name="tests activity") as raw:
+        return await Connection(raw, in_transaction=False).fetchval(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity"
+            " WHERE datname = current_database() AND state = 'active' AND query = $1)",
+            statement,
+        )
+
+
 async def elsewhere(url: str, sql: str) -> None:
     """Run a statement on a connection of its own."""
     async with connect(url, application_name="tests activity") as raw:

@@ -8,18 +8,21 @@ import trio
 
 from storage import database as database_module
 from storage import pool
-from storage.connection import Connection
 from storage.database import Database
 from storage.errors import StoreUnavailable
 from tests.services.proxy import fault_proxy
-from tests.storage.activity import pool_is_whole, states, terminate_others
+from tests.storage.activity import is_running, pool_is_whole, terminate_others
 from tests.waiting import until
 
 CANCELLATIONS = 200
+PHASES = ("acquire", "query", "commit")
+# About what each takes: an acquire may have to open a connection.
+SECONDS = {"acquire": 0.01, "query": 0.008, "commit": 0.001}
 POOL_SIZE = 4
 WORKERS = 6
 
 MAKE_EFFECTS = "CREATE TABLE effects (work integer, part integer, PRIMARY KEY (work, part))"
+SLEEP = "SELECT pg_sleep(60)"
 INSERT = "INSERT INTO effects VALUES ($1, $2)"
 
 
@@ -28,65 +31,59 @@ class Work:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.phase = "acquire"
+        self.phase = "new"
         self.returned = False
         self.cancelled_in: str | None = None
+        self._entered = {phase: trio.Event() for phase in (*PHASES, "after")}
 
     async def run(self, database: Database) -> None:
+        self._enter("acquire")
         async with database.transaction() as connection:
-            self.phase = "query"
+            self._enter("query")
             await connection.execute(INSERT, self.number, 1)
             await connection.fetchval("SELECT pg_sleep(0.002)")
             await connection.execute(INSERT, self.number, 2)
-            self.phase = "commit"
-        self.phase = "after"
+            self._enter("commit")
+        self._enter("after")
         self.returned = True
 
-    async def run_cancelled(self, database: Database, after_seconds: float) -> None:
+    async def run_cancelled(self, database: Database, phase: str, after_seconds: float) -> None:
+        """Run it, and cancel it `after_seconds` of a phase, in which it may have gone on to the next by then."""
         async with trio.open_nursery() as racing:
-            racing.start_soon(self._cancel, racing.cancel_scope, after_seconds)
+            racing.start_soon(self._cancel, racing.cancel_scope, phase, after_seconds)
             await self.run(database)
             racing.cancel_scope.cancel()
 
-    async def _cancel(self, scope: trio.CancelScope, after_seconds: float) -> None:
+    async def _cancel(self, scope: trio.CancelScope, phase: str, after_seconds: float) -> None:
+        await self._entered[phase].wait()
         await trio.sleep(after_seconds)
         self.cancelled_in = self.phase
         scope.cancel()
 
-
-async def _typical_seconds(database: Database) -> float:
-    """What one work takes while as many others run as will later. Opens every connection of the pool, too."""
-    began = trio.current_time()
-    numbers = list(range(-60, 0))
-
-    async def run_works() -> None:
-        while numbers:
-            await Work(numbers.pop()).run(database)
-
-    async with trio.open_nursery() as workers:
-        for _ in range(WORKERS):
-            workers.start_soon(run_works)
-    return (trio.current_time() - began) / 60 * WORKERS
+    def _enter(self, phase: str) -> None:
+        self.phase = phase
+        self._entered[phase].set()
 
 
 async def test_200_random_cancellations(empty_database_url: str, bridge: None) -> None:
     """Goal: no cancellation leaks a connection, leaves a transaction open, or tears an effect (must show 7).
 
-    Method: 6 workers over a pool of 4 cancel 200 transactions at random moments, so that waiting for a connection,
-    queries and commits are all hit; then the pool, the server's own view and the table are compared with what each
-    work had reported, and every place of the pool is used at once.
+    Method: 6 workers over a pool of 4 cancel 200 transactions, each at a random moment of a random phase: waiting for
+    a connection, queries, commit. Then the pool, the server's own view and the table are compared with what each work
+    had reported, and every place of the pool is used at once.
     """
     chance = random.Random(20_261)
-    works = [Work(number) for number in range(CANCELLATIONS)]
-    waiting = list(works)
+    works: list[Work] = []
     async with Database.open(empty_database_url, pool_size=POOL_SIZE, application_name="tests") as database:
         async with database.connection() as connection:
             await connection.execute(MAKE_EFFECTS)
-        seconds = await _typical_seconds(database)
 
         async def cancel_works() -> None:
-            while waiting:
-                await waiting.pop().run_cancelled(database, chance.uniform(0, 1.3 * seconds))
+            # Some works end before their cancellation comes.
+            while sum(work.cancelled_in is not None for work in works) < CANCELLATIONS:
+                works.append(work := Work(len(works)))
+                phase = chance.choice(PHASES)
+                await work.run_cancelled(database, phase, chance.uniform(0, SECONDS[phase]))
 
         async with trio.open_nursery() as workers:
             for _ in range(WORKERS):
@@ -94,7 +91,7 @@ async def test_200_random_cancellations(empty_database_url: str, bridge: None) -
 
         await until(lambda: pool_is_whole(database, empty_database_url), what="the pool is whole")
         hit = Counter(work.cancelled_in for work in works)
-        assert all(hit[phase] >= 5 for phase in ("acquire", "query", "commit")), hit
+        assert all(hit[phase] >= CANCELLATIONS / 20 for phase in PHASES), hit
         async with database.connection() as connection:
             rows = await connection.fetch("SELECT work, count(*)::integer AS parts FROM effects GROUP BY work")
         effects = {row["work"]: row["parts"] for row in rows if row["work"] >= 0}
@@ -123,10 +120,6 @@ async def _use_every_place(database: Database) -> None:
             everybody.set()
 
 
-async def _begin_sleeping(connection: Connection) -> None:
-    await connection.fetchval("SELECT pg_sleep(60)")
-
-
 @pytest.mark.parametrize("how", ["connection", "transaction"])
 async def test_cancelled_query_is_cancelled_on_the_server(empty_database_url: str, bridge: None, how: str) -> None:
     """Goal: a cancelled query stops on the server too, and its connection is used again.
@@ -141,18 +134,14 @@ async def test_cancelled_query_is_cancelled_on_the_server(empty_database_url: st
 
                 async def sleep() -> None:
                     async with getattr(database, how)() as connection:
-                        await _begin_sleeping(connection)
+                        await connection.fetchval(SLEEP)
 
                 sleepers.start_soon(sleep)
-                await until(lambda: _is_active(empty_database_url))
+                await until(lambda: is_running(empty_database_url, SLEEP))
                 sleepers.cancel_scope.cancel()
             async with database.connection() as connection:
                 assert await connection.fetchval("SELECT pg_backend_pid()") == backend
         assert await pool_is_whole(database, empty_database_url)
-
-
-async def _is_active(url: str) -> bool:
-    return "active" in await states(url)
 
 
 async def test_cancelled_wait_for_a_connection_takes_none(empty_database_url: str, bridge: None) -> None:

@@ -7,10 +7,11 @@ import pytest
 import trio
 
 from storage import pool
+from storage.connection import COMMIT, ConnectionReturned
 from storage.database import Database
 from storage.errors import CommitUnknown, Conflict, Refused, SerializationLost, StorageError, StoreUnavailable
 from tests.services.proxy import FaultProxy, fault_proxy
-from tests.storage.activity import pool_is_whole, states, terminate_others
+from tests.storage.activity import is_running, pool_is_whole, terminate_others
 from tests.waiting import until
 
 SCHEMA = """
@@ -107,7 +108,7 @@ async def test_backend_killed_during_commit(url: str) -> None:
                 errors.append(error)
 
         committing.start_soon(commit)
-        await until(lambda: _one_is(url, "active"))
+        await until(lambda: is_running(url, COMMIT))
         await terminate_others(url)
         await until(lambda: errors)
         assert [type(error) for error in errors] == [CommitUnknown]
@@ -148,7 +149,7 @@ async def test_cancelled_caller_still_learns_of_an_unknown_commit(url: str, prox
 
         scope = trio.CancelScope()
         committing.start_soon(commit, scope)
-        await until(lambda: _one_is(url, "active"))
+        await until(lambda: is_running(url, COMMIT))
         scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
         assert outcome == []
@@ -219,6 +220,15 @@ async def test_swallowed_loss_of_the_connection_does_not_commit(url: str) -> Non
         assert await _keys(url) == set()
 
 
+async def test_connection_is_not_used_after_its_block(url: str) -> None:
+    """Goal: a connection that was given back, and may be in other hands, refuses work. Method: keep it and use it."""
+    async with _opened(url) as database:
+        async with database.transaction() as kept:
+            pass
+        with pytest.raises(ConnectionReturned):
+            await kept.fetchval("SELECT 1")
+
+
 async def test_lost_answer_to_a_single_write(url: str, proxy: FaultProxy) -> None:
     """Goal: outside a transaction a write commits by itself, so that its lost answer is CommitUnknown; a read's is not.
 
@@ -234,7 +244,3 @@ async def test_lost_answer_to_a_single_write(url: str, proxy: FaultProxy) -> Non
         with pytest.raises(StoreUnavailable):
             async with database.connection() as connection:
                 await connection.fetchval("SELECT $1::text", "anybody")
-
-
-async def _one_is(url: str, state: str) -> bool:
-    return state in await states(url)

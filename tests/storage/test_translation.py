@@ -8,11 +8,13 @@ import trio
 from storage.database import Database
 from storage.errors import Conflict, NotAnInteger, Refused, SerializationLost, StorageError, StoreUnavailable
 from storage.translation import may_write
-from tests.storage.activity import elsewhere, states, terminate_others
+from tests.storage.activity import elsewhere, is_running, terminate_others
 from tests.waiting import until
 
 # Stands for a signature, a ciphertext, a token: it must be in no error.
 SECRET = "7kXq2"
+
+SLEEP = "SELECT pg_sleep(60)"
 
 SCHEMA = """
 CREATE TABLE parents (parent text PRIMARY KEY);
@@ -183,17 +185,14 @@ async def test_cancel_request_meant_for_somebody_else(url: str) -> None:
     async def sleep(database: Database) -> None:
         try:
             async with database.transaction() as connection:
-                await connection.fetchval("SELECT pg_sleep(60)")
+                await connection.fetchval(SLEEP)
         except StorageError as error:
             errors.append(error)
-
-    async def is_active() -> bool:
-        return "active" in await states(url)
 
     async with Database.open(url, pool_size=2, application_name="tests") as database:
         async with database.connection() as other, trio.open_nursery() as sleeping:
             sleeping.start_soon(sleep, database)
-            await until(is_active)
+            await until(lambda: is_running(url, SLEEP))
             await other.fetch(
                 "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
