@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from storage.errors import Conflict, Refused, SerializationLost
+from storage.errors import Conflict, Refused, SerializationLost, StorageError
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -41,7 +41,11 @@ def isolating(
                 return [error]
         results: list[R | Exception] = []
         for item in items:
-            results += await run([item])
+            try:
+                results += await run([item])
+            except StorageError as error:
+                # Of this item alone: what the others committed before an outage stays committed, and they hear so.
+                results.append(error)
         return results
 
     return run

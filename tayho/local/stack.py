@@ -1,8 +1,7 @@
 """Everything that tayho runs on, for as long as a block of code: `async with local_stack() as stack`."""
 
-import tempfile
-from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import trio
@@ -10,6 +9,7 @@ from attrs import frozen
 
 from nursery.groups import unwrapped
 from tayho.local.anvil import Chain, anvil
+from tayho.local.folder import throw_away_folder
 from tayho.local.postgres import postgres
 from tayho.local.process import Running
 from tayho.local.redis import redis
@@ -60,13 +60,3 @@ async def local_stack(
             queue=await servers.enter_async_context(redis(folder)),
             node=None if chain is None else await servers.enter_async_context(anvil(folder, chain)),
         )
-
-
-@contextmanager
-def throw_away_folder(parent: Path | None = None) -> Generator[Path]:
-    """A new folder, gone afterwards with all that is in it; without `parent`, among the system's temporary files."""
-    with tempfile.TemporaryDirectory(prefix="tayho-", dir=parent, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        # Under root PostgreSQL runs as another account, which must pass through; what lies inside is closed to it.
-        folder.chmod(0o711)
-        yield folder

@@ -122,7 +122,7 @@ class Reconciler:
         heights = sorted(
             {receipt.block_number for receipt in receipts.values() if receipt and receipt.block_number <= head}
         )
-        headers = await self._answers(heights, [methods.block_by_number(height) for height in heights])
+        headers, _ = await self._readable(heights, [methods.block_by_number(height) for height in heights])
         return ChainView(
             head_block_number=head,
             canonical_hashes={height: header.hash for height, header in headers.items() if header is not None},
@@ -132,9 +132,16 @@ class Reconciler:
         )
 
     async def _answers(self, keys: Sequence[K], asked: Sequence[Question[V]]) -> dict[K, V]:
-        """The answers that could be read, each under its key. An outage of the whole endpoint is raised as it is."""
+        """`_readable`, where no answer at all is an outage, and raised as what it is."""
+        readable, failures = await self._readable(keys, asked)
+        if failures and not readable:
+            raise failures[0]
+        return readable
+
+    async def _readable(self, keys: Sequence[K], asked: Sequence[Question[V]]) -> tuple[dict[K, V], Sequence[RpcError]]:
+        """The answers that could be read, each under its key, and why the others could not."""
         if not keys:
-            return {}
+            return {}, []
         answers = await self._reads.ask_many(asked)
         readable: dict[K, V] = {}
         failures: list[RpcError] = []
@@ -143,11 +150,9 @@ class Reconciler:
                 failures.append(answer)
             else:
                 readable[key] = answer
-        if failures and not readable:
-            raise failures[0]
         if failures:
             log.warning("answers_unreadable", count=len(failures), first=str(failures[0]))
-        return readable
+        return readable, failures
 
     async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
         """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""

@@ -140,6 +140,7 @@ async def test_a_lost_hint_does_not_fail_the_enqueue(plane: Plane, monkeypatch: 
     and the hint; the enqueue answers, and the job is published at the next poll."""
 
     async def unavailable(_: object) -> int:
+        await trio.lowlevel.checkpoint()
         raise StoreUnavailable("PostgreSQL is away")
 
     monkeypatch.setattr(store, "WAKE", unavailable)

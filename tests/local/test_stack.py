@@ -15,9 +15,10 @@ from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
 from tayho.local import redis as redis_module
 from tayho.local.anvil import Chain, find, options
+from tayho.local.folder import throw_away_folder
 from tayho.local.postgres import embedded_binaries, postgres
 from tayho.local.process import LocalProcessFailed, ToolMissing
-from tayho.local.stack import local_stack, throw_away_folder
+from tayho.local.stack import local_stack
 from tests.services.redis import ask
 from tests.waiting import until
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from tayho.local.folder import throw_away_folder
 from tayho.local.process import READY_SECONDS, STOP_SECONDS, Service, failed, start
-from tayho.local.stack import throw_away_folder
 
 # Creating a database takes 40 ms in memory, and more than a second on some disks.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - folders in it are made by mkdtemp

@@ -94,7 +94,7 @@ async def test_200_random_cancellations(empty_database_url: str, bridge: None) -
         assert all(hit[phase] >= CANCELLATIONS / 20 for phase in PHASES), hit
         async with database.connection() as connection:
             rows = await connection.fetch("SELECT work, count(*)::integer AS parts FROM effects GROUP BY work")
-        effects = {row["work"]: row["parts"] for row in rows if row["work"] >= 0}
+        effects = {row["work"]: row["parts"] for row in rows}
         assert set(effects.values()) <= {2}, "half a transaction took effect"
         assert {work.number for work in works if work.returned} <= set(effects)
         # A work that was cancelled before its commit began has no effect.

@@ -100,7 +100,6 @@ async def test_what_says_nothing_about_an_item_takes_no_group_apart(error: Stora
     assert sizes == [3] * (TRIES_MAX if isinstance(error, SerializationLost) else 1)
 
 
-@pytest.mark.xfail(raises=ExceptionGroup, strict=True, reason="an outage among the single commits is told to all")
 async def test_an_outage_between_two_single_commits_is_told_to_those_it_met_alone() -> None:
     """Goal: StoreUnavailable says that nothing took effect, so nobody may hear it of what is committed. Method: a bad
     item makes the group commit one by one, and PostgreSQL goes away after the first of them."""

@@ -11,9 +11,9 @@ from storage import server
 from storage.database import Database
 from storage.errors import ServerTooOld, StoreUnavailable
 from storage.server import at_database, connect_arguments, target_of
+from tayho.local.folder import throw_away_folder
 from tayho.local.postgres import postgres
 from tayho.local.process import free_port
-from tayho.local.stack import throw_away_folder
 from tests.services.postgres import PostgresServer, binaries
 from tests.services.proxy import fault_proxy
 from tests.storage.activity import elsewhere
