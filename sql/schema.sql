@@ -203,7 +203,7 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
     CONSTRAINT lineages_to_address_check CHECK ((octet_length(to_address) = 20)),
-    CONSTRAINT lineages_value_wei_check CHECK ((value_wei >= (0)::numeric))
+    CONSTRAINT lineages_value CHECK (((value_wei >= (0)::numeric) AND (value_wei < ((2)::numeric ^ (256)::numeric))))
 )
 WITH (fillfactor=60);
 

@@ -45,7 +45,7 @@ CREATE TABLE transactions.lineages (
     environment text NOT NULL,
     role text NOT NULL,
     to_address bytea NOT NULL CHECK (octet_length(to_address) = 20),
-    value_wei numeric(78, 0) NOT NULL CHECK (value_wei >= 0),
+    value_wei numeric(78, 0) NOT NULL,
     call_data bytea NOT NULL CHECK (octet_length(call_data) <= 131072),
     state text NOT NULL,
     state_reason text,
@@ -56,6 +56,7 @@ CREATE TABLE transactions.lineages (
     allocated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at timestamptz,
     FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes,
+    CONSTRAINT lineages_value CHECK (value_wei >= 0 AND value_wei < 2::numeric ^ 256),
     CONSTRAINT lineages_purpose CHECK ((purpose = 'call') = (job_id IS NOT NULL)),
     CONSTRAINT lineages_ended CHECK (
         (ended_at IS NOT NULL) = (state IN ('mined', 'reverted', 'superseded', 'abandoned'))

@@ -55,11 +55,11 @@ def check() -> None:
 @db_group.command("snapshot")
 @ends_clearly
 def snapshot() -> None:
-    """Print the schema that the migrations make, as sql/schema.sql keeps it."""
+    """Print the schema that the migrations make, as sql/schema.sql keeps it; made on a throw-away database."""
     url = database_url_from(os.environ)
 
     async def take() -> str:
         async with open_bridge():
-            return await migrations.snapshot(url)
+            return await migrations.fresh_snapshot(url)
 
     click.echo(run_trio(take), nl=False)

@@ -181,18 +181,21 @@ class Worker:
     async def _verdicts(self, deliveries: Sequence[Delivery]) -> Sequence[Begun]:
         if not deliveries:
             return []
-        return await again_if_lost(
-            partial(
-                begin,
-                self._database,
-                deliveries,
-                worker_id=self._worker_id,
-                attempts_max=self._settings.attempts_max,
-                chain_id=self._chain_id,
-                environment=self._environment,
-                kinds=list(self._handlers),
-            )
+        ask = partial(
+            begin,
+            self._database,
+            deliveries,
+            worker_id=self._worker_id,
+            attempts_max=self._settings.attempts_max,
+            chain_id=self._chain_id,
+            environment=self._environment,
+            kinds=list(self._handlers),
         )
+        try:
+            return await again_if_lost(ask)
+        except CommitUnknown:
+            # Under the same tokens: attempts that did begin answer `held`, and are ours.
+            return await again_if_lost(ask)
 
     async def _decline_all(self, queue: DeliveryQueue, declined: Sequence[Begun]) -> None:
         for begun in declined:

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from rpc import methods
-from rpc.errors import RpcError
+from rpc.errors import RpcError, RpcRefused
 from rpc.reads import Call as Question
 from rpc.reads import Reads
 from rpc.values import Receipt
@@ -256,7 +256,7 @@ class Reconciler:
             await self._executor.persistences.submit(Persistence(None, signed))
         except NoLongerUnsigned:
             bound.info("filler_signed_elsewhere")
-        except (TransactionError, CustodyError) as error:
+        except (TransactionError, CustodyError, RpcRefused) as error:
             bound.warning("filler_unsigned", error=str(error))
 
 

@@ -49,7 +49,7 @@ async def planning(database: Database, url: str, plan: str) -> AsyncGenerator[Da
     async with database.connection() as connection:
         for way in PLANS[plan]:
             await connection.execute(REFUSE_PLAN.format(way))
-    async with Database.open(url, pool_size=2, application_name="tests planning") as opened:
+    async with Database.open(url, pool_size=4, application_name="tests planning") as opened:
         yield opened
 
 
@@ -279,7 +279,7 @@ async def test_ends_marks_and_begins_of_the_same_jobs_do_not_disturb_each_other(
     shuffled = random.Random(7).sample(attempts, len(attempts))
     answers: list[str | Exception] = []
 
-    async with Database.open(database_url, pool_size=3, application_name="tests racers") as others:
+    async with planning(plane.database, database_url, "nested loops") as others:
         racing = Plane(others, plane.queue_of, plane.coordination)
 
         async def end() -> None:
