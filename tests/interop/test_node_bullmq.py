@@ -1,7 +1,6 @@
 """Node's official BullMQ and ours on one queue see, count, complete and retry each other's records (issue 2, 5)."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -28,13 +27,7 @@ AWKWARD: dict[str, object] = {
     "": "",
 }
 
-pytestmark = [
-    pytest.mark.services,
-    pytest.mark.skipif(
-        not (PACKAGE.parent / "node_modules" / "bullmq").is_dir() or shutil.which("node") is None,
-        reason="Node's BullMQ is not installed: run `make setup`",
-    ),
-]
+pytestmark = pytest.mark.services
 
 
 async def test_node_sees_and_counts_our_records_in_every_state() -> None:
