@@ -40,6 +40,9 @@ def demo_command(*, jobs: int, replicas: int, kill: bool, deadline_seconds: int,
     try:
         with Live(console=console, refresh_per_second=8, transient=False) as live:
             report = run_trio(run_demo, plan, lambda progress: live.update(_table(plan, progress)))
+        if not console.is_terminal:
+            # Only on a terminal does the last frame end its own line.
+            console.line()
     except (ReplicaDied, DemoStuck) as error:
         click.echo(f"tayho: demo: {error}", err=True)
         sys.exit(EXIT_FAILED)
