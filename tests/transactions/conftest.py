@@ -14,7 +14,7 @@ from rpc.endpoint import Endpoint
 from rpc.reads import Call as Question
 from tayho.custody.module import SigningPolicy, open_custody, parse_journal_keys, parse_signer_keys
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Attempt
+from tayho.kernel.jobs import Attempt, Job
 from tayho.kinds import Call
 from tayho.local.development import PUBLIC_ACCOUNTS
 from tayho.transactions.broadcast import Broadcaster
@@ -53,6 +53,23 @@ class Engine:
             assert begun.attempt is not None
             attempts.append(begun.attempt)
         return attempts
+
+    async def job(self, attempt: Attempt) -> Job:
+        """The attempt's job, as a worker would have it."""
+        record = await self.plane.coordination.inspect(attempt.job_id)
+        assert record is not None
+        return Job(
+            job_id=attempt.job_id,
+            chain_id=self.settings.chain_id,
+            environment=self.settings.environment,
+            role=record.role,
+            kind=record.kind,
+            idempotency_key=record.idempotency_key,
+            request=record.request,
+            generation=record.generation,
+            has_live_lineage=record.has_live_lineage,
+            created_at=record.created_at,
+        )
 
     async def tick_and_mine(self, times: int) -> None:
         """Let the reconciler look and the chain go on, in turn."""

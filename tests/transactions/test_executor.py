@@ -62,25 +62,8 @@ class LosesAnswers:
         return await self._node.ask_many(calls)
 
 
-async def _job(engine: Engine, attempt: Attempt) -> Job:
-    record = await engine.plane.coordination.inspect(attempt.job_id)
-    assert record is not None
-    return Job(
-        job_id=attempt.job_id,
-        chain_id=engine.settings.chain_id,
-        environment=engine.settings.environment,
-        role=record.role,
-        kind=record.kind,
-        idempotency_key=record.idempotency_key,
-        request=record.request,
-        generation=record.generation,
-        has_live_lineage=record.has_live_lineage,
-        created_at=record.created_at,
-    )
-
-
 async def _execute(engine: Engine, attempt: Attempt, kind: Kind | None = None) -> Outcome:
-    return await engine.executor.execute(kind or Kind(any_call()), await _job(engine, attempt), attempt)
+    return await engine.executor.execute(kind or Kind(any_call()), await engine.job(attempt), attempt)
 
 
 async def _taken_over(engine: Engine, attempt: Attempt) -> Attempt:
@@ -262,7 +245,7 @@ async def test_a_market_above_the_ceiling_postpones_and_signs_nothing(engine: En
     """Goal: never above TX_MAX_FEE_PER_GAS_WEI. Method: a ceiling of one wei."""
     (attempt,) = await engine.attempts(1)
     engine.executor._settings = evolve(engine.settings, fee_wei_max=1)  # pyright: ignore[reportPrivateUsage]
-    outcome = await execute_or_postpone(engine.executor, Kind(any_call()), await _job(engine, attempt), attempt)
+    outcome = await execute_or_postpone(engine.executor, Kind(any_call()), await engine.job(attempt), attempt)
     assert isinstance(outcome, Postponed)
     assert await _members(engine) == []
 
@@ -292,7 +275,7 @@ async def test_a_full_pool_makes_the_handler_wait_until_a_lane_has_room(engine: 
 async def test_a_stale_attempt_neither_signs_nor_ends_anything(engine: Engine) -> None:
     """Goal: I6 in the engine. Method: an attempt that was taken over executes to its end."""
     (attempt,) = await engine.attempts(1)
-    stale_job = await _job(engine, attempt)
+    stale_job = await engine.job(attempt)
     current = await _taken_over(engine, attempt)
     with pytest.raises(StaleAttempt):
         await engine.executor.execute(Kind(any_call()), stale_job, attempt)

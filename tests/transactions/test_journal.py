@@ -183,3 +183,54 @@ async def test_the_journal_is_immutable_in_the_database(engine: Engine, change: 
     with pytest.raises(Refused):
         async with engine.plane.database.connection() as connection:
             await connection.execute(change)
+
+
+SECOND_RECEIPT = (
+    "INSERT INTO transactions.receipts (tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used,"
+    " effective_gas_price_wei, head_block_number) SELECT tx_hash, sha256('another block'), block_number,"
+    " transaction_index, succeeded, gas_used, effective_gas_price_wei, head_block_number FROM transactions.receipts"
+)
+SECOND_MEMBER = (
+    "INSERT INTO transactions.members (tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number,"
+    " gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, state)"
+    " SELECT sha256('another'), lineage_id, chain_id, signer, nonce, call_hash, 2, gas_limit, max_fee_per_gas_wei,"
+    " max_priority_fee_per_gas_wei, key_id, '\\x000000000000000000000000', ciphertext, 'signed'"
+    " FROM transactions.members"
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "refusal", "constraint"),
+    [
+        (["UPDATE transactions.receipts SET succeeded = false"], Refused, "receipts_immutable"),
+        (["DELETE FROM transactions.receipts"], Refused, "receipts_kept"),
+        (["UPDATE transactions.lineages SET state_reason = 'x'"], Refused, "lineages_terminal_immutable"),
+        (["UPDATE coordination.attempts SET detail = '1'"], Refused, "attempts_ended_immutable"),
+        (["UPDATE transactions.members SET ciphertext = 'a longer ciphertext'"], Refused, "members_identity_immutable"),
+        ([SECOND_RECEIPT], Conflict, "receipts_one_canonical"),
+        (
+            [SECOND_MEMBER, "UPDATE transactions.members SET state = 'mined' WHERE member_number = 2"],
+            Conflict,
+            "members_one_mined",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_what_the_chain_decided_stands_in_the_database(
+    engine: Engine, statements: list[str], refusal: type[Refused] | type[Conflict], constraint: str
+) -> None:
+    """Goal: a final lineage keeps one mined member, one canonical receipt and its history, whoever writes (I3, I12).
+    Method: finalise one, then try each change."""
+    attempts = await engine.attempts(1)
+    (lineage,) = await engine.journal.allocate_many([Allocation(attempts[0], any_call())])
+    assert isinstance(lineage, Lineage)
+    signed = await engine.executor.sign(lineage)
+    assert not isinstance(signed, WouldRevert)
+    await engine.journal.persist_many([Persistence(attempts[0], signed)])
+    await engine.tick_and_mine(3)
+    assert await engine.state(lineage.lineage_id) == "mined"
+    with pytest.raises(refusal) as refused:
+        async with engine.plane.database.transaction() as tx:
+            for statement in statements:
+                await tx.execute(statement)
+    assert refused.value.constraint == constraint

@@ -17,7 +17,7 @@ from rpc.errors import EndpointFault, Malformed, RpcError, RpcRefused, Transport
 from rpc.reads import Call as Question
 from rpc.reads import Reads
 from storage.database import Database
-from tayho.kernel.jobs import Attempt, Ended, Job
+from tayho.kernel.jobs import Attempt, Ended
 from tayho.kernel.steps import on_step
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
@@ -123,20 +123,7 @@ def _reconciler(engine: Engine, reads: Reads, writes: Reads | None = None) -> Re
 
 
 async def _execute(engine: Engine, attempt: Attempt) -> None:
-    record = await engine.plane.coordination.inspect(attempt.job_id)
-    assert record is not None
-    job = Job(
-        job_id=attempt.job_id,
-        chain_id=engine.settings.chain_id,
-        environment=engine.settings.environment,
-        role=record.role,
-        kind=record.kind,
-        idempotency_key=record.idempotency_key,
-        request=record.request,
-        generation=record.generation,
-        has_live_lineage=record.has_live_lineage,
-        created_at=record.created_at,
-    )
+    job = await engine.job(attempt)
     assert await engine.executor.execute(Kind(any_call()), job, attempt) == Ended()
 
 

@@ -12,7 +12,7 @@ import trio
 from rpc.reads import Call as Question
 from storage.errors import Refused
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Attempt, Ended, Job, Outcome, RequestRefused
+from tayho.kernel.jobs import Attempt, Ended, Outcome, RequestRefused
 from tayho.kinds import Call
 from tayho.transactions.executor import execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool
@@ -29,25 +29,8 @@ SINK = Address(bytes(20))
 BURNS_GAS = bytes.fromhex("6000622dc6c05200")
 
 
-async def _job(engine: Engine, attempt: Attempt) -> Job:
-    record = await engine.plane.coordination.inspect(attempt.job_id)
-    assert record is not None
-    return Job(
-        job_id=attempt.job_id,
-        chain_id=engine.settings.chain_id,
-        environment=engine.settings.environment,
-        role=record.role,
-        kind=record.kind,
-        idempotency_key=record.idempotency_key,
-        request=record.request,
-        generation=record.generation,
-        has_live_lineage=record.has_live_lineage,
-        created_at=record.created_at,
-    )
-
-
 async def _execute(engine: Engine, attempt: Attempt, call: Call) -> Outcome:
-    return await engine.executor.execute(Kind(call), await _job(engine, attempt), attempt)
+    return await engine.executor.execute(Kind(call), await engine.job(attempt), attempt)
 
 
 async def _fences(engine: Engine) -> dict[Address, int]:
@@ -101,7 +84,7 @@ async def test_a_call_that_nobody_may_sign_takes_no_nonce(engine: Engine, call: 
         await _execute(engine, attempt, call)
     assert await _fences(engine) == before
     assert await _lineages(engine) == []
-    assert not (await _job(engine, attempt)).has_live_lineage
+    assert not (await engine.job(attempt)).has_live_lineage
 
 
 async def test_a_call_that_needs_more_gas_than_a_transaction_may_have_takes_no_nonce(engine: Engine) -> None:
@@ -188,5 +171,5 @@ async def test_one_poisoned_allocation_fails_alone(engine: Engine) -> None:
         for number, call in enumerate([any_call(0), Call(ANYWHERE, bytes(128 * 1024 + 1)), any_call(2)]):
             callers.start_soon(allocate, number, call)
     assert [type(answers[number]) for number in range(3)] == [Lineage, Refused, Lineage]
-    assert [(await _job(engine, attempt)).has_live_lineage for attempt in attempts] == [True, False, True]
+    assert [(await engine.job(attempt)).has_live_lineage for attempt in attempts] == [True, False, True]
     await check_invariants(engine.plane.database, engine.node, engine.contract)
