@@ -6,6 +6,36 @@ CREATE SCHEMA tayho;
 
 CREATE SCHEMA transactions;
 
+CREATE OR REPLACE FUNCTION coordination.refuse_change_but_archive()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'archive' OR OLD.archived_at IS NOT NULL
+        OR NEW.archived_at IS NULL OR NEW.request <> '{}'
+        -- The generated column is not there yet when this runs.
+        OR to_jsonb(NEW) - '{archived_at,request,result,last_error,updated_at,set_aside}'::text[]
+            <> to_jsonb(OLD) - '{archived_at,request,result,last_error,updated_at,set_aside}'::text[]
+    THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: it is immutable', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION coordination.refuse_delete_but_archive()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'archive' THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: only retention deletes it',
+            TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN OLD;
+END $function$;
+
 CREATE OR REPLACE FUNCTION tayho.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -69,6 +99,8 @@ CREATE TABLE coordination.jobs (
     request jsonb NOT NULL,
     priority integer NOT NULL,
     run_at timestamp with time zone NOT NULL,
+    limit_key text,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
     state text NOT NULL,
     generation integer DEFAULT 1 NOT NULL,
     attempt_number integer DEFAULT 0 NOT NULL,
@@ -76,17 +108,22 @@ CREATE TABLE coordination.jobs (
     attempt_worker_id uuid,
     attempts_spent integer DEFAULT 0 NOT NULL,
     has_live_lineage boolean DEFAULT false NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    set_aside boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['dead'::text, 'quarantined'::text]))) STORED NOT NULL,
     result jsonb,
     last_error jsonb,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
+    archived_at timestamp with time zone,
     CONSTRAINT jobs_pkey PRIMARY KEY (job_id),
     CONSTRAINT jobs_idempotency_key UNIQUE (chain_id, environment, idempotency_key),
+    CONSTRAINT jobs_archived_ended CHECK (((archived_at IS NULL) OR (ended_at IS NOT NULL))),
     CONSTRAINT jobs_attempt_current CHECK ((((state = 'processing'::text) = (attempt_token IS NOT NULL)) AND ((attempt_token IS NULL) = (attempt_worker_id IS NULL)))),
     CONSTRAINT jobs_attempt_number_check CHECK ((attempt_number >= 0)),
     CONSTRAINT jobs_attempts_spent_check CHECK ((attempts_spent >= 0)),
     CONSTRAINT jobs_budget CHECK ((attempts_spent <= attempt_number)),
+    CONSTRAINT jobs_cancel_without_lineage CHECK (((cancel_requested_at IS NULL) OR (NOT has_live_lineage))),
     CONSTRAINT jobs_chain_id_check CHECK ((chain_id > 0)),
     CONSTRAINT jobs_confirming_lineage CHECK (((state <> 'confirming'::text) OR has_live_lineage)),
     CONSTRAINT jobs_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])))),
@@ -94,13 +131,47 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_generation_check CHECK ((generation >= 1)),
     CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
     CONSTRAINT jobs_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 128))),
+    CONSTRAINT jobs_limit_key_check CHECK (((length(limit_key) >= 1) AND (length(limit_key) <= 255))),
     CONSTRAINT jobs_lineage_kept CHECK (((NOT has_live_lineage) OR (state = ANY (ARRAY['processing'::text, 'confirming'::text, 'retry'::text])))),
     CONSTRAINT jobs_priority_check CHECK (((priority >= 1) AND (priority <= 2097151))),
     CONSTRAINT jobs_request_check CHECK (((jsonb_typeof(request) = 'object'::text) AND (octet_length((request)::text) <= 131072))),
     CONSTRAINT jobs_request_digest_check CHECK ((octet_length(request_digest) = 32)),
-    CONSTRAINT jobs_role_check CHECK ((role ~ '^[a-z][a-z0-9-]{0,62}$'::text))
+    CONSTRAINT jobs_role_check CHECK ((role ~ '^[a-z][a-z0-9-]{0,62}$'::text)),
+    CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) <= 16) AND (array_position(tags, NULL::text) IS NULL)))
 )
 WITH (fillfactor=70);
+
+CREATE TABLE coordination.limits (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    limit_key text NOT NULL,
+    concurrent_max integer,
+    rate_max integer,
+    rate_seconds integer,
+    full_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT limits_pkey PRIMARY KEY (chain_id, environment, limit_key),
+    CONSTRAINT limits_concurrent_max_check CHECK (((concurrent_max >= 1) AND (concurrent_max <= 100000))),
+    CONSTRAINT limits_limit_key_check CHECK (((length(limit_key) >= 1) AND (length(limit_key) <= 255))),
+    CONSTRAINT limits_rate_max_check CHECK (((rate_max >= 1) AND (rate_max <= 1000000))),
+    CONSTRAINT limits_rate_seconds_check CHECK (((rate_seconds >= 1) AND (rate_seconds <= 86400))),
+    CONSTRAINT limits_rate_whole CHECK (((rate_max IS NULL) = (rate_seconds IS NULL)))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE coordination.operator_actions (
+    action_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    action text NOT NULL,
+    actor text NOT NULL,
+    job_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL,
+    acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT operator_actions_pkey PRIMARY KEY (action_id),
+    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text]))),
+    CONSTRAINT operator_actions_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128)))
+);
 
 CREATE TABLE coordination.outbox (
     job_id uuid NOT NULL,
@@ -108,9 +179,32 @@ CREATE TABLE coordination.outbox (
     environment text NOT NULL,
     due_at timestamp with time zone NOT NULL,
     published_at timestamp with time zone,
+    limit_key text,
+    rank_at timestamp with time zone NOT NULL,
     CONSTRAINT outbox_pkey PRIMARY KEY (job_id)
 )
 WITH (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=200, fillfactor=50);
+
+CREATE TABLE coordination.pauses (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    kind text DEFAULT ''::text NOT NULL,
+    reason text NOT NULL,
+    actor text NOT NULL,
+    paused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT pauses_pkey PRIMARY KEY (chain_id, environment, role, kind),
+    CONSTRAINT pauses_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128))),
+    CONSTRAINT pauses_reason_check CHECK (((length(reason) >= 1) AND (length(reason) <= 500)))
+);
+
+CREATE TABLE coordination.retention (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    swept_to uuid NOT NULL,
+    swept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT retention_pkey PRIMARY KEY (chain_id, environment)
+);
 
 CREATE TABLE coordination.workers (
     worker_id uuid NOT NULL,
@@ -281,7 +375,17 @@ ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN K
 
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
 
-CREATE INDEX outbox_due ON coordination.outbox USING btree (chain_id, environment, due_at);
+CREATE INDEX jobs_set_aside ON coordination.jobs USING btree (chain_id, environment, job_id) WHERE set_aside;
+
+CREATE INDEX operator_actions_jobs ON coordination.operator_actions USING gin (job_ids);
+
+CREATE INDEX outbox_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NULL) OR (published_at IS NOT NULL));
+
+CREATE INDEX outbox_in_flight ON coordination.outbox USING btree (chain_id, environment, limit_key) WHERE ((limit_key IS NOT NULL) AND (published_at IS NOT NULL));
+
+CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
+
+CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 
@@ -303,19 +407,31 @@ CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree 
 
 CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state <> 'running'::text)) EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER attempts_kept BEFORE DELETE ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION coordination.refuse_delete_but_archive();
+
+CREATE TRIGGER attempts_kept_whole BEFORE TRUNCATE ON coordination.attempts FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs FOR EACH ROW WHEN (((new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
 
-CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at ON coordination.jobs FOR EACH ROW WHEN ((((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.request IS DISTINCT FROM new.request)) OR (old.created_at IS DISTINCT FROM new.created_at))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at, limit_key, tags ON coordination.jobs FOR EACH ROW WHEN ((((((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.limit_key IS DISTINCT FROM new.limit_key)) OR (old.tags IS DISTINCT FROM new.tags)) OR ((old.request IS DISTINCT FROM new.request) AND (new.archived_at IS NULL)))) EXECUTE FUNCTION tayho.refuse_change();
 
-CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_kept BEFORE DELETE ON coordination.jobs FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER jobs_kept_whole BEFORE TRUNCATE ON coordination.jobs FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN (((old.state = ANY (ARRAY['completed'::text, 'not_actionable'::text, 'quarantined'::text, 'dead'::text])) AND (new.state = old.state))) EXECUTE FUNCTION coordination.refuse_change_but_archive();
 
 CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER operator_actions_append_only BEFORE DELETE OR UPDATE ON coordination.operator_actions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER operator_actions_kept_whole BEFORE TRUNCATE ON coordination.operator_actions FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

@@ -6,7 +6,7 @@ when the caller is cancelled already; everything else is cancellable.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, cast
 
 import trio
@@ -17,7 +17,17 @@ from storage.bullmq_scripts import Conversation, RefusalCode, ScriptRefused, con
 from storage.errors import QueueUnavailable, ReplyLost, StorageError
 from storage.holding import Holding
 from storage.intake import Intake
-from storage.records import AckOutcome, Completion, Delivery, Record, RecordInvalid, RecordState
+from storage.records import (
+    Acknowledgement,
+    AckOutcome,
+    Completion,
+    Delivery,
+    Failure,
+    Record,
+    RecordInvalid,
+    RecordState,
+    Return,
+)
 from storage.redis_client import RedisServer, repeatable
 
 # What one call sends at most, so that no exchange holds up Redis or the event loop for long.
@@ -117,6 +127,19 @@ class DeliveryQueue:
                 found[at] = state
         return found
 
+    async def prioritize_many(self, priorities: Sequence[tuple[str, int]]) -> None:
+        """Give waiting records another priority, in one round trip. One that is gone or not waiting stays as it is.
+
+        Raises:
+            ReplyLost, QueueUnavailable: some may have their new priority and some not; asking again is right.
+            ValueError: more than BATCH_MAX records.
+        """
+        _check_size(priorities)
+        calls = [Conversation(self._backend.changePriority(each, priority)) for each, priority in priorities]
+        for outcome in await converse(self._server, calls):
+            if isinstance(outcome, StorageError) and not isinstance(outcome, ScriptRefused):
+                raise outcome
+
     async def wait(self, seconds: float) -> bool:
         """Block until there may be something to fetch: True if so, False after `seconds`, of which it takes 10 at most.
 
@@ -157,49 +180,34 @@ class DeliveryQueue:
         """
         return await self._holding.extend(held)
 
-    async def complete_many(self, completions: Sequence[Completion]) -> list[AckOutcome]:
-        """Complete the deliveries in one round trip; what came of each, in order. For after the PostgreSQL commit.
+    async def acknowledge_many(self, acknowledgements: Sequence[Acknowledgement]) -> list[AckOutcome]:
+        """Finish, fail or give up the deliveries in one round trip; what came of each, in order.
+
+        For after the PostgreSQL commit: there is nothing to do about one that was not acknowledged. It comes again when
+        its lock has run out, and is found done in PostgreSQL.
 
         Raises:
-            ReplyLost, QueueUnavailable: not all were completed, as far as is known. There is nothing to do about it:
-                what was not comes again, and is found done in PostgreSQL.
-            TypeError, ValueError: a result is no JSON; none was completed. ValueError also above BATCH_MAX.
+            ReplyLost, QueueUnavailable: not all were acknowledged, as far as is known.
+            TypeError, ValueError: a result is no JSON; none was acknowledged. ValueError also above BATCH_MAX.
         """
-        _check_size(completions)
-        calls: list[Conversation] = []
-        for each in completions:
-            job = self._view.held_job(each.delivery)
-            kept = job.opts["removeOnComplete"]
-            # Without fetch_next: a record taken by the same script would share this one's token.
-            move = self._backend.moveToCompleted(job, each.result, kept, each.delivery.token, fetch_next=False)
-            calls.append(Conversation(move))
-        outcomes = await self._server.shielded(converse, self._server, calls)
-        return [_acknowledged(outcome, AckOutcome.COMPLETED) for outcome in outcomes]
+        _check_size(acknowledgements)
+        prepared = [self._acknowledging(each) for each in acknowledgements]
+        outcomes = await self._server.shielded(converse, self._server, [call for call, _ in prepared])
+        return [_acknowledged(outcome, success()) for outcome, (_, success) in zip(outcomes, prepared, strict=True)]
+
+    async def complete_many(self, completions: Sequence[Completion]) -> list[AckOutcome]:
+        """Complete the deliveries. Raises as `acknowledge_many`."""
+        return await self.acknowledge_many(completions)
 
     async def fail(self, delivery: Delivery, reason: str, *, retry: bool) -> AckOutcome:
-        """Record a failed attempt. BullMQ retries it after its backoff while attempts remain, unless not `retry`.
-
-        Raises:
-            ReplyLost: it may have been recorded. If not, the delivery comes again when its lock has run out.
-            QueueUnavailable: it was not recorded.
-        """
-        job = self._view.held_job(delivery)
-        text = _storable(reason)
-        failure = Exception(text) if retry else unrecoverable(text)
-        call = Conversation(job.moveToFailed(failure, delivery.token))
-        [outcome] = await self._server.shielded(converse, self._server, [call])
-        return _acknowledged(outcome, AckOutcome.FAILED if job.finishedOn else AckOutcome.RETRIED)
+        """Record a failed attempt. Raises as `acknowledge_many`."""
+        [outcome] = await self.acknowledge_many([Failure(delivery, reason, retry)])
+        return outcome
 
     async def put_back(self, delivery: Delivery, *, delay_seconds: float) -> AckOutcome:
-        """Give the delivery up unharmed: it is handed out again after the delay, and no attempt is counted.
-
-        Raises:
-            ReplyLost, QueueUnavailable: as `fail`.
-        """
-        now, delay = int(time.time() * 1000), max(0, int(delay_seconds * 1000))
-        move = self._backend.moveToDelayed(delivery.delivery_id, now, delay, delivery.token, {"skipAttempt": True})
-        [outcome] = await self._server.shielded(converse, self._server, [Conversation(move)])
-        return _acknowledged(outcome, AckOutcome.PUT_BACK)
+        """Give the delivery up unharmed. Raises as `acknowledge_many`."""
+        [outcome] = await self.acknowledge_many([Return(delivery, delay_seconds)])
+        return outcome
 
     async def recover_stalled(self) -> list[str]:
         """Make one stalled scan, unless one was made within the interval; the ids that wait again because of it.
@@ -248,6 +256,29 @@ class DeliveryQueue:
             return Conversation(self._backend.addJob(self._view.new_job(record)))
         except (TypeError, ValueError, RecursionError) as error:
             raise RecordInvalid(f"Record {record.delivery_id}: its data are no JSON ({error}).") from error
+
+    def _acknowledging(self, each: Acknowledgement) -> tuple[Conversation, Callable[[], AckOutcome]]:
+        """The call, and what its success means once it was answered."""
+        delivery = each.delivery
+        match each:
+            case Completion(result=result):
+                job = self._view.held_job(delivery)
+                kept = job.opts["removeOnComplete"]
+                # Without fetch_next: a record taken by the same script would share this one's token.
+                move = self._backend.moveToCompleted(job, result, kept, delivery.token, fetch_next=False)
+                return Conversation(move), lambda: AckOutcome.COMPLETED
+            case Failure(reason=reason, retry=retry):
+                job = self._view.held_job(delivery)
+                text = _storable(reason)
+                failure = Exception(text) if retry else unrecoverable(text)
+                call = Conversation(job.moveToFailed(failure, delivery.token))
+                return call, lambda: AckOutcome.FAILED if job.finishedOn else AckOutcome.RETRIED
+            case Return(delay_seconds=delay_seconds):
+                now, delay = int(time.time() * 1000), max(0, int(delay_seconds * 1000))
+                move = self._backend.moveToDelayed(
+                    delivery.delivery_id, now, delay, delivery.token, {"skipAttempt": True}
+                )
+                return Conversation(move), lambda: AckOutcome.PUT_BACK
 
     def _asking_state(self, delivery_id: str) -> Conversation:
         return Conversation(self._backend.getState(delivery_id))

@@ -7,6 +7,7 @@ token. Neither decides anything about the job behind it: PostgreSQL does.
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import TypeAlias
 from uuid import UUID
 
 from attrs import Attribute, field, frozen
@@ -133,6 +134,26 @@ class Completion:
 
     delivery: Delivery
     result: object = None
+
+
+@frozen
+class Failure:
+    """A delivery whose attempt failed. BullMQ hands it out again after its backoff if `retry` and attempts remain."""
+
+    delivery: Delivery
+    reason: str
+    retry: bool
+
+
+@frozen
+class Return:
+    """A delivery given up unharmed: it is handed out again after the delay, and no attempt is counted."""
+
+    delivery: Delivery
+    delay_seconds: float
+
+
+Acknowledgement: TypeAlias = Completion | Failure | Return
 
 
 class RecordState(Enum):

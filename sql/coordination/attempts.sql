@@ -1,6 +1,6 @@
 -- name: lock_jobs
--- A statement of its own, before `begin` and `settle`: their snapshot must be younger than whatever they waited for, or
--- an attempt that began meanwhile would be invisible to them and stay `running` for ever.
+-- A statement of its own, before a taking over and `settle`: their snapshot must be younger than whatever they waited
+-- for, or an attempt that began meanwhile would be invisible to them and stay `running` for ever.
 SELECT jobs.job_id FROM coordination.jobs AS jobs
 WHERE jobs.job_id = ANY ($1::uuid[])
 ORDER BY jobs.job_id
@@ -9,6 +9,7 @@ FOR UPDATE;
 -- name: begin
 -- One verdict for each delivery. Only `begun` starts an attempt; a job that another attempt held is taken over, because
 -- BullMQ hands a delivery out again only when the other's lock has run out: its completion finds another token.
+-- Taking over ($9) needs `lock_jobs` before it, in the same transaction; without, such a job is `contended`.
 WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[]) AS a (job_id, asked_generation, asked_token)
 ),
@@ -27,9 +28,17 @@ judged AS (
             WHEN locked.state NOT IN ('queued', 'retry', 'processing') THEN 'not_deliverable'
             WHEN locked.generation <> locked.asked_generation THEN 'stale_generation'
             WHEN locked.state = 'processing' AND locked.attempt_token = locked.asked_token THEN 'held'
+            WHEN locked.state = 'processing' AND NOT $9 THEN 'contended'
+            WHEN locked.cancel_requested_at IS NOT NULL THEN 'cancelled'
             WHEN locked.run_at > clock_timestamp() THEN 'early'
             WHEN NOT (locked.kind = ANY ($8::text[])) THEN 'unknown_kind'
             WHEN locked.attempts_spent >= $5 AND NOT locked.has_live_lineage THEN 'exhausted'
+            -- A job whose nonce is taken goes on: its lane waits for it.
+            WHEN NOT locked.has_live_lineage AND EXISTS (
+                SELECT FROM coordination.pauses AS pauses
+                WHERE pauses.chain_id = locked.chain_id AND pauses.environment = locked.environment
+                    AND pauses.role = locked.role AND pauses.kind IN ('', locked.kind)
+            ) THEN 'paused'
             ELSE 'begun'
         END AS verdict
     FROM locked
@@ -38,7 +47,7 @@ lost AS (
     UPDATE coordination.attempts AS attempts
     SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "taken over by a later delivery"}'
     FROM judged
-    WHERE judged.verdict IN ('begun', 'exhausted') AND judged.state = 'processing'
+    WHERE judged.verdict IN ('begun', 'exhausted', 'cancelled') AND judged.state = 'processing'
         AND attempts.job_id = judged.job_id AND attempts.attempt_number = judged.attempt_number
         AND attempts.state = 'running'
     RETURNING attempts.job_id
@@ -58,22 +67,26 @@ recorded AS (
     -- Reads `lost` so that the row it ends is out of the one-running index first.
     WHERE (SELECT count(*) FROM lost) >= 0
 ),
-exhausted AS (
+finished AS (
     UPDATE coordination.jobs AS jobs
     SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
         attempt_token = NULL, attempt_worker_id = NULL,
-        last_error = coalesce(
-            jobs.last_error,
-            '{"type": "AttemptsExhausted", "message": "every attempt ended without a word: the worker died each time"}'
-        )
+        last_error = CASE
+            WHEN judged.verdict = 'cancelled'
+                THEN '{"type": "Cancelled", "message": "cancelled by an operator; its last worker gave no answer"}'
+            ELSE coalesce(
+                jobs.last_error,
+                '{"type": "AttemptsExhausted", "message": "every attempt ended without a word: the worker died each time"}'
+            )
+        END
     FROM judged
-    WHERE jobs.job_id = judged.job_id AND judged.verdict = 'exhausted'
+    WHERE jobs.job_id = judged.job_id AND judged.verdict IN ('exhausted', 'cancelled')
     RETURNING jobs.job_id
 ),
 unpromised AS (
     DELETE FROM coordination.outbox AS outbox USING (
         SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN exhausted ON exhausted.job_id = promised.job_id
+        JOIN finished ON finished.job_id = promised.job_id
         ORDER BY promised.job_id
         FOR UPDATE OF promised
     ) AS promised
@@ -94,7 +107,9 @@ WITH asked AS (
         AS a (job_id, attempt_number, token, worker_id, verdict, detail, delay_seconds)
 ),
 current_ones AS (
-    SELECT jobs.job_id, jobs.attempts_spent, jobs.has_live_lineage, asked.verdict, asked.detail, asked.delay_seconds
+    SELECT
+        jobs.job_id, jobs.attempts_spent, jobs.has_live_lineage, jobs.cancel_requested_at IS NOT NULL AS is_unwanted,
+        asked.verdict, asked.detail, asked.delay_seconds
     FROM asked
     JOIN coordination.jobs AS jobs USING (job_id)
     WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
@@ -107,7 +122,7 @@ decided AS (
         current_ones.*,
         CASE
             WHEN verdict IN ('completed', 'not_actionable', 'quarantined') AND NOT has_live_lineage THEN verdict
-            WHEN verdict = 'failed' AND NOT has_live_lineage AND attempts_spent >= $8 THEN 'dead'
+            WHEN is_unwanted OR (verdict = 'failed' AND NOT has_live_lineage AND attempts_spent >= $8) THEN 'dead'
             ELSE 'retry'
         END AS next_state
     FROM current_ones
@@ -117,13 +132,15 @@ changed AS (
     SET state = decided.next_state,
         attempt_token = NULL,
         attempt_worker_id = NULL,
-        attempts_spent = jobs.attempts_spent - (decided.verdict = 'returned')::int,
+        attempts_spent = jobs.attempts_spent - (decided.verdict = 'returned' AND NOT decided.is_unwanted)::int,
         run_at = CASE
             WHEN decided.verdict = 'returned' THEN clock_timestamp() + make_interval(secs => decided.delay_seconds)
             ELSE jobs.run_at
         END,
         result = CASE WHEN decided.next_state IN ('completed', 'not_actionable') THEN decided.detail END,
         last_error = CASE
+            WHEN decided.is_unwanted AND decided.next_state = 'dead'
+                THEN '{"type": "Cancelled", "message": "cancelled by an operator while it ran"}'
             WHEN decided.verdict IN ('failed', 'quarantined') THEN decided.detail
             ELSE jobs.last_error
         END,
@@ -131,11 +148,12 @@ changed AS (
         updated_at = clock_timestamp()
     FROM decided
     WHERE jobs.job_id = decided.job_id
-    RETURNING jobs.job_id, jobs.state
+    RETURNING jobs.job_id, jobs.state, jobs.limit_key
 ),
 ended AS (
     UPDATE coordination.attempts AS attempts
-    SET state = decided.verdict, ended_at = clock_timestamp(), detail = decided.detail
+    SET state = CASE WHEN decided.is_unwanted AND decided.next_state = 'dead' THEN 'cancelled' ELSE decided.verdict END,
+        ended_at = clock_timestamp(), detail = decided.detail
     FROM decided
     WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
 ),
@@ -148,7 +166,7 @@ unpromised AS (
     ) AS promised
     WHERE outbox.job_id = promised.job_id
 )
-SELECT changed.job_id, changed.state FROM changed;
+SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed;
 
 -- name: hold_for_lineage_if_current
 -- The allocation's fence: from here on the job owns a nonce and is never discarded (DLV-8).
@@ -162,7 +180,7 @@ current_ones AS (
     JOIN coordination.jobs AS jobs USING (job_id)
     WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
         AND jobs.attempt_token = asked.token AND jobs.attempt_worker_id = asked.worker_id
-        AND NOT jobs.has_live_lineage
+        AND NOT jobs.has_live_lineage AND jobs.cancel_requested_at IS NULL
     ORDER BY jobs.job_id
     FOR UPDATE OF jobs
 )

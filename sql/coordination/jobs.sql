@@ -3,25 +3,34 @@
 -- with `find_by_key`, in a statement of its own, because this one's snapshot may be older than the winner's commit.
 WITH asked AS (
     SELECT a.*
-    FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::timestamptz[])
-        AS a (job_id, idempotency_key, role, kind, request, priority, run_at)
+    FROM unnest(
+        $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::timestamptz[], $10::text[],
+        $11::text[]
+    ) AS a (job_id, idempotency_key, role, kind, request, priority, run_at, limit_key, tags)
 ),
 recorded AS (
     INSERT INTO coordination.jobs
-        (job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, priority, run_at, state)
+        (
+            job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, priority, run_at,
+            limit_key, tags, state
+        )
     SELECT
         asked.job_id, $1, $2, asked.idempotency_key,
         sha256(convert_to(asked.kind || E'\n' || asked.request::jsonb::text, 'UTF8')),
         asked.role, asked.kind, asked.request::jsonb, asked.priority,
-        coalesce(asked.run_at, clock_timestamp()), 'queued'
+        coalesce(asked.run_at, clock_timestamp()), asked.limit_key, asked.tags::text[], 'queued'
     FROM asked
     ORDER BY asked.idempotency_key
     ON CONFLICT (chain_id, environment, idempotency_key) DO NOTHING
-    RETURNING job_id, idempotency_key, run_at, state
+    RETURNING job_id, idempotency_key, priority, run_at, limit_key, state
 ),
 promised AS (
-    INSERT INTO coordination.outbox (job_id, chain_id, environment, due_at)
-    SELECT recorded.job_id, $1, $2, recorded.run_at FROM recorded
+    INSERT INTO coordination.outbox (job_id, chain_id, environment, due_at, limit_key, rank_at)
+    SELECT
+        recorded.job_id, $1, $2, recorded.run_at, recorded.limit_key,
+        -- A minute of waiting halves a priority number.
+        recorded.run_at + make_interval(secs => 60 * log(recorded.priority::float8) / log(2::float8))
+    FROM recorded
 )
 SELECT recorded.idempotency_key, recorded.job_id, recorded.state FROM recorded;
 

@@ -1,22 +1,178 @@
+-- name: due^
+-- What an idle publisher asks each poll: two looks at the first entry of an index.
+SELECT
+    EXISTS (
+        SELECT FROM coordination.outbox
+        WHERE chain_id = $1 AND environment = $2 AND (limit_key IS NULL OR published_at IS NOT NULL) AND due_at <= now()
+    ) AS unlimited,
+    EXISTS (
+        SELECT FROM coordination.outbox
+        WHERE chain_id = $1 AND environment = $2 AND limit_key IS NOT NULL AND published_at IS NULL AND due_at <= now()
+    ) AS limited;
+
 -- name: claim_due
--- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it.
+-- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
+-- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
 WITH due AS (
     SELECT outbox.job_id FROM coordination.outbox AS outbox
-    WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.due_at <= now()
+    WHERE outbox.chain_id = $1 AND outbox.environment = $2
+        AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL) AND outbox.due_at <= now()
     ORDER BY outbox.due_at
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 ),
-leased AS (
-    UPDATE coordination.outbox AS outbox SET due_at = now() + make_interval(secs => $4)
+judged AS (
+    SELECT
+        jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, jobs.has_live_lineage,
+        NOT jobs.has_live_lineage AND EXISTS (
+            SELECT FROM coordination.pauses AS pauses
+            WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
+                AND pauses.kind IN ('', jobs.kind)
+        ) AS is_paused
     FROM due
-    WHERE outbox.job_id = due.job_id
-    RETURNING outbox.job_id, outbox.published_at
+    JOIN coordination.jobs AS jobs USING (job_id)
+),
+leased AS (
+    UPDATE coordination.outbox AS outbox
+    SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
+        published_at = CASE WHEN judged.is_paused THEN outbox.published_at ELSE coalesce(outbox.published_at, now()) END
+    FROM judged
+    WHERE outbox.job_id = judged.job_id
+    RETURNING outbox.job_id
 )
-SELECT jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, leased.published_at
+SELECT
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
+    judged.waited_minutes > 0 AS has_aged
 FROM leased
-JOIN coordination.jobs AS jobs USING (job_id)
-ORDER BY jobs.run_at, jobs.job_id;
+JOIN (
+    SELECT *, floor(greatest(extract(epoch FROM now() - run_at), 0) / 60) AS waited_minutes FROM judged
+) AS judged USING (job_id)
+ORDER BY judged.run_at, judged.job_id;
+
+-- name: waiting_keys
+-- Keys with rows that a limit may hold back: those of the oldest rows, and the next ones of a walk along all keys, so
+-- that no key hides behind another's flood.
+WITH RECURSIVE walked AS (
+    (
+        SELECT outbox.limit_key, 1 AS number FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > $3 AND outbox.published_at IS NULL
+        ORDER BY outbox.limit_key
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT following.limit_key, walked.number + 1
+    FROM walked
+    CROSS JOIN LATERAL (
+        SELECT outbox.limit_key FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > walked.limit_key
+            AND outbox.published_at IS NULL
+        ORDER BY outbox.limit_key
+        LIMIT 1
+    ) AS following
+    WHERE walked.number < $4
+),
+oldest AS (
+    SELECT outbox.limit_key FROM coordination.outbox AS outbox
+    WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key IS NOT NULL
+        AND outbox.published_at IS NULL AND outbox.due_at <= now()
+    ORDER BY outbox.due_at
+    LIMIT $4
+)
+SELECT limit_key, bool_or(is_walked) AS is_walked
+FROM (SELECT limit_key, true AS is_walked FROM walked UNION ALL SELECT limit_key, false FROM oldest) AS found
+GROUP BY limit_key
+ORDER BY limit_key;
+
+-- name: register_limits!
+INSERT INTO coordination.limits (chain_id, environment, limit_key)
+SELECT $1, $2, asked.limit_key FROM unnest($3::text[]) AS asked (limit_key)
+ORDER BY asked.limit_key
+ON CONFLICT DO NOTHING;
+
+-- name: lock_limits
+-- One publisher at a time decides over a key. A statement of its own: the counting after it must see what the last
+-- holder of the lock committed.
+SELECT limits.limit_key FROM coordination.limits AS limits
+WHERE limits.chain_id = $1 AND limits.environment = $2 AND limits.limit_key = ANY ($3::text[])
+ORDER BY limits.limit_key
+FOR UPDATE SKIP LOCKED;
+
+-- name: claim_limited
+-- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it.
+WITH room AS (
+    SELECT
+        limits.limit_key, limits.rate_seconds::float8 / limits.rate_max AS start_seconds, limits.full_at,
+        least(
+            coalesce(limits.concurrent_max, $6) - (
+                SELECT count(*) FROM coordination.outbox AS outbox
+                WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = limits.limit_key
+                    AND outbox.published_at IS NOT NULL
+            ),
+            -- A bucket that is full at full_at lacks one start for each start_seconds until then.
+            coalesce(
+                limits.rate_max - ceil(
+                    greatest(extract(epoch FROM limits.full_at - now())::float8, 0)
+                    * limits.rate_max / limits.rate_seconds
+                ),
+                $7
+            )
+        )::bigint AS starts_max
+    FROM coordination.limits AS limits
+    WHERE limits.chain_id = $1 AND limits.environment = $2 AND limits.limit_key = ANY ($3::text[])
+),
+due AS (
+    SELECT chosen.job_id, room.limit_key
+    FROM room
+    CROSS JOIN LATERAL (
+        SELECT outbox.job_id FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = room.limit_key
+            AND outbox.published_at IS NULL AND outbox.due_at <= now()
+            -- No row is due before its rank less the whole of what a priority can cost: 21 halvings.
+            AND outbox.rank_at <= now() + interval '21 minutes'
+        ORDER BY outbox.rank_at
+        LIMIT least(greatest(room.starts_max, 0), $7)
+        FOR UPDATE SKIP LOCKED
+    ) AS chosen
+),
+judged AS (
+    SELECT
+        due.limit_key, jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at,
+        EXISTS (
+            SELECT FROM coordination.pauses AS pauses
+            WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
+                AND pauses.kind IN ('', jobs.kind)
+        ) AS is_paused
+    FROM due
+    JOIN coordination.jobs AS jobs USING (job_id)
+),
+leased AS (
+    UPDATE coordination.outbox AS outbox
+    SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
+        published_at = CASE WHEN judged.is_paused THEN NULL ELSE now() END
+    FROM judged
+    WHERE outbox.job_id = judged.job_id
+    RETURNING outbox.job_id
+),
+spent AS (
+    UPDATE coordination.limits AS limits
+    SET full_at = greatest(limits.full_at, now()) + make_interval(secs => room.start_seconds * started.starts)
+    FROM room
+    JOIN (
+        SELECT judged.limit_key, count(*) AS starts FROM judged WHERE NOT judged.is_paused GROUP BY judged.limit_key
+    ) AS started USING (limit_key)
+    WHERE limits.chain_id = $1 AND limits.environment = $2 AND limits.limit_key = room.limit_key
+        AND room.start_seconds IS NOT NULL
+)
+SELECT
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    greatest(
+        judged.priority >> least(floor(greatest(extract(epoch FROM now() - judged.run_at), 0) / 60), 30)::int, 1
+    ) AS priority,
+    false AS has_aged
+FROM leased
+JOIN judged USING (job_id)
+ORDER BY judged.run_at, judged.job_id;
 
 -- name: mark_published!
 -- Rows are locked in the order of their jobs, like wherever else many are: two orders would deadlock.
@@ -28,8 +184,7 @@ WITH marked AS (
     ORDER BY outbox.job_id
     FOR UPDATE OF outbox
 )
-UPDATE coordination.outbox AS outbox
-SET due_at = now() + make_interval(secs => $3), published_at = coalesce(outbox.published_at, clock_timestamp())
+UPDATE coordination.outbox AS outbox SET due_at = now() + make_interval(secs => $3)
 FROM marked
 WHERE outbox.job_id = marked.job_id;
 

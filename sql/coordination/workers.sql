@@ -3,11 +3,20 @@ INSERT INTO coordination.workers
     (worker_id, instance_id, chain_id, environment, roles, host, process_id, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
--- name: heartbeat$
--- Answers whether an operator asked this worker to drain.
-UPDATE coordination.workers SET heartbeat_at = clock_timestamp()
-WHERE worker_id = $1
-RETURNING draining;
+-- name: heartbeat^
+-- Answers what operators want of this worker: to drain, to leave roles alone, to stop jobs that it holds ($2).
+UPDATE coordination.workers AS workers SET heartbeat_at = clock_timestamp()
+WHERE workers.worker_id = $1
+RETURNING
+    workers.draining,
+    ARRAY(
+        SELECT pauses.role FROM coordination.pauses AS pauses
+        WHERE pauses.chain_id = workers.chain_id AND pauses.environment = workers.environment AND pauses.kind = ''
+    ) AS paused_roles,
+    ARRAY(
+        SELECT jobs.job_id FROM coordination.jobs AS jobs
+        WHERE jobs.job_id = ANY ($2::uuid[]) AND jobs.attempt_worker_id = $1 AND jobs.cancel_requested_at IS NOT NULL
+    ) AS unwanted;
 
 -- name: drain!
 UPDATE coordination.workers SET draining = true WHERE worker_id = $1;

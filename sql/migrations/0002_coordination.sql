@@ -32,6 +32,9 @@ CREATE TABLE coordination.jobs (
     -- BullMQ's meaning: 1 is the most urgent.
     priority integer NOT NULL CHECK (priority BETWEEN 1 AND 2097151),
     run_at timestamptz NOT NULL,
+    -- Whose job it is (a tenant, an account): jobs of one key share its limits. Null is nobody's, and unlimited.
+    limit_key text CHECK (length(limit_key) BETWEEN 1 AND 255),
+    tags text[] NOT NULL DEFAULT '{}' CHECK (cardinality(tags) <= 16 AND array_position(tags, NULL) IS NULL),
     state text NOT NULL,
     -- The delivery generation: only PostgreSQL advances it (DLV-4).
     generation integer NOT NULL DEFAULT 1 CHECK (generation >= 1),
@@ -43,11 +46,17 @@ CREATE TABLE coordination.jobs (
     attempts_spent integer NOT NULL DEFAULT 0 CHECK (attempts_spent >= 0),
     -- True from the allocation of a nonce until its lineage has ended.
     has_live_lineage boolean NOT NULL DEFAULT false,
+    -- Somebody wants the job ended. From here on no nonce is allocated and no attempt begins (DLV-15).
+    cancel_requested_at timestamptz,
+    -- What waits for a person. Of its own, because an index on `state` would make every change of state write every index.
+    set_aside boolean NOT NULL GENERATED ALWAYS AS (state IN ('dead', 'quarantined')) STORED,
     result jsonb,
     last_error jsonb,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at timestamptz,
+    -- Retention took its request, its result and its attempts. The key stays taken for ever.
+    archived_at timestamptz,
     -- I7: one key, one job.
     CONSTRAINT jobs_idempotency_key UNIQUE (chain_id, environment, idempotency_key),
     -- I6: exactly the job that is being processed has a current attempt.
@@ -59,30 +68,56 @@ CREATE TABLE coordination.jobs (
     -- DLV-8: a job whose nonce is taken is never discarded.
     CONSTRAINT jobs_lineage_kept CHECK (NOT has_live_lineage OR state IN ('processing', 'confirming', 'retry')),
     CONSTRAINT jobs_confirming_lineage CHECK (state <> 'confirming' OR has_live_lineage),
+    -- A job whose nonce is taken is not cancelled here: its transaction may be mined.
+    CONSTRAINT jobs_cancel_without_lineage CHECK (cancel_requested_at IS NULL OR NOT has_live_lineage),
     CONSTRAINT jobs_ended CHECK (
         (ended_at IS NOT NULL) = (state IN ('completed', 'not_actionable', 'quarantined', 'dead'))
-    )
+    ),
+    CONSTRAINT jobs_archived_ended CHECK (archived_at IS NULL OR ended_at IS NOT NULL)
 ) WITH (fillfactor = 70);
+CREATE INDEX jobs_set_aside ON coordination.jobs (chain_id, environment, job_id) WHERE set_aside;
 
 CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+-- Retention may take a finished job's documents, and nothing else of it.
+CREATE FUNCTION coordination.refuse_change_but_archive() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'archive' OR OLD.archived_at IS NOT NULL
+        OR NEW.archived_at IS NULL OR NEW.request <> '{}'
+        -- The generated column is not there yet when this runs.
+        OR to_jsonb(NEW) - '{archived_at,request,result,last_error,updated_at,set_aside}'::text[]
+            <> to_jsonb(OLD) - '{archived_at,request,result,last_error,updated_at,set_aside}'::text[]
+    THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: it is immutable', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN NEW;
+END $$;
 CREATE TRIGGER jobs_terminal_immutable BEFORE UPDATE ON coordination.jobs
 FOR EACH ROW WHEN (
     OLD.state IN ('completed', 'not_actionable', 'quarantined', 'dead') AND NEW.state = OLD.state
-) EXECUTE FUNCTION tayho.refuse_change();
+) EXECUTE FUNCTION coordination.refuse_change_but_archive();
 -- Fired only where a statement names one of the columns, so the ordinary change of state pays nothing for them.
 CREATE TRIGGER jobs_identity_immutable
-BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at
+BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at,
+    limit_key, tags
 ON coordination.jobs
 FOR EACH ROW WHEN (
     (OLD.job_id, OLD.chain_id, OLD.environment, OLD.idempotency_key, OLD.request_digest, OLD.role, OLD.kind,
-     OLD.request, OLD.created_at)
+     OLD.created_at, OLD.limit_key, OLD.tags)
     IS DISTINCT FROM
     (NEW.job_id, NEW.chain_id, NEW.environment, NEW.idempotency_key, NEW.request_digest, NEW.role, NEW.kind,
-     NEW.request, NEW.created_at)
+     NEW.created_at, NEW.limit_key, NEW.tags)
+    OR (OLD.request IS DISTINCT FROM NEW.request AND NEW.archived_at IS NULL)
 ) EXECUTE FUNCTION tayho.refuse_change();
+-- The key is taken for ever, so the row is there for ever.
+CREATE TRIGGER jobs_kept BEFORE DELETE ON coordination.jobs
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER jobs_kept_whole BEFORE TRUNCATE ON coordination.jobs
+FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs
 FOR EACH ROW WHEN (NEW.attempt_number < OLD.attempt_number OR NEW.generation < OLD.generation)
 EXECUTE FUNCTION tayho.refuse_change();
@@ -94,9 +129,22 @@ CREATE TABLE coordination.outbox (
     environment text NOT NULL,
     -- When a publisher looks at it next: to publish, or to check what became of the delivery.
     due_at timestamptz NOT NULL,
-    published_at timestamptz
+    published_at timestamptz,
+    limit_key text,
+    -- In which order the rows that a limit holds back go on: a minute of waiting halves a priority number (DLV-15).
+    rank_at timestamptz NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 200);
-CREATE INDEX outbox_due ON coordination.outbox (chain_id, environment, due_at);
+-- Rows that may be published or looked at as soon as they are due.
+CREATE INDEX outbox_due ON coordination.outbox (chain_id, environment, due_at)
+WHERE limit_key IS NULL OR published_at IS NOT NULL;
+-- Rows that wait for room under the limits of their key.
+CREATE INDEX outbox_limited_due ON coordination.outbox (chain_id, environment, due_at)
+WHERE limit_key IS NOT NULL AND published_at IS NULL;
+CREATE INDEX outbox_limited_rank ON coordination.outbox (chain_id, environment, limit_key, rank_at)
+WHERE limit_key IS NOT NULL AND published_at IS NULL;
+-- What takes up the room: counted, never kept as a number that could drift.
+CREATE INDEX outbox_in_flight ON coordination.outbox (chain_id, environment, limit_key)
+WHERE limit_key IS NOT NULL AND published_at IS NOT NULL;
 
 CREATE TABLE coordination.attempts (
     job_id uuid NOT NULL REFERENCES coordination.jobs,
@@ -121,6 +169,21 @@ CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts
 FOR EACH ROW WHEN (OLD.state <> 'running') EXECUTE FUNCTION tayho.refuse_change();
+-- An attempt goes only with the documents of its job.
+CREATE FUNCTION coordination.refuse_delete_but_archive() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'archive' THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: only retention deletes it',
+            TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN OLD;
+END $$;
+CREATE TRIGGER attempts_kept BEFORE DELETE ON coordination.attempts
+FOR EACH ROW EXECUTE FUNCTION coordination.refuse_delete_but_archive();
+CREATE TRIGGER attempts_kept_whole BEFORE TRUNCATE ON coordination.attempts
+FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
 
 INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALUES
 ('coordination.jobs', 'new', 'queued', NULL),
@@ -151,4 +214,5 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('coordination.attempts', 'running', 'confirming', NULL),
 ('coordination.attempts', 'running', 'failed', NULL),
 ('coordination.attempts', 'running', 'returned', NULL),
+('coordination.attempts', 'running', 'cancelled', NULL),
 ('coordination.attempts', 'running', 'lost', NULL);

@@ -12,8 +12,10 @@ from uuid import UUID
 from nursery.drain import Drain
 from storage.database import Connection
 from tayho.coordination.types import (
+    FAIR_SHARE,
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
+    TAGS_MAX,
     AttemptRecord,
     Backlog,
     Enqueued,
@@ -30,8 +32,10 @@ from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
 
 __all__ = [
+    "FAIR_SHARE",
     "PRIORITY_DEFAULT",
     "PRIORITY_MAX",
+    "TAGS_MAX",
     "AttemptRecord",
     "Backlog",
     "Coordination",

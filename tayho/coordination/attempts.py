@@ -10,7 +10,7 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from storage.database import Database
+from storage.database import Connection, Database, Row
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
 from tayho.kernel.jobs import (
@@ -37,6 +37,9 @@ BeginVerdict: TypeAlias = Literal[
     "not_deliverable",
     "unknown_kind",
     "exhausted",
+    "cancelled",
+    "paused",
+    "contended",
     "foreign",
     "unknown_job",
     "damaged",
@@ -77,24 +80,36 @@ async def begin(
     environment: str,
     kinds: Sequence[str],
 ) -> list[Begun]:
-    """Begin an attempt for each delivery that may have one, in one transaction for all."""
+    """Begin an attempt for each delivery that may have one: in one statement, but for those that take a job over.
+
+    Raises SerializationLost, StoreUnavailable, and CommitUnknown: under the same tokens, to ask again is right.
+    """
     identities = {delivery.token: _identity(delivery) for delivery in deliveries}
     known = {token: identity for token, identity in identities.items() if identity is not None}
-    async with database.transaction() as tx:
-        await LOCK_JOBS(tx, [job_id for job_id, _ in known.values()])
-        rows = await BEGIN(
-            tx,
-            [job_id for job_id, _ in known.values()],
-            [generation for _, generation in known.values()],
-            list(known),
+
+    async def ask(connection: Connection, tokens: Sequence[str], *, takes_over: bool) -> list[Row]:
+        return await BEGIN(
+            connection,
+            [known[token][0] for token in tokens],
+            [known[token][1] for token in tokens],
+            tokens,
             worker_id,
             attempts_max,
             chain_id,
             environment,
-            list(kinds),
+            kinds,
+            takes_over,
         )
-    step("attempt.after_begin")
+
+    async with database.connection() as connection:
+        rows = await ask(connection, list(known), takes_over=False)
     answered = {row["asked_token"]: row for row in rows}
+    contended = [token for token, row in answered.items() if row["verdict"] == "contended"]
+    if contended:
+        async with database.transaction() as tx:
+            await LOCK_JOBS(tx, [known[token][0] for token in contended])
+            answered.update({row["asked_token"]: row for row in await ask(tx, contended, takes_over=True)})
+    step("attempt.after_begin")
     begun: list[Begun] = []
     for delivery in deliveries:
         row = answered.get(delivery.token)
@@ -114,6 +129,15 @@ def _identity(delivery: Delivery) -> tuple[UUID, int] | None:
         return None
 
 
+@frozen
+class EndedJob:
+    """What became of a job whose attempt ended."""
+
+    state: str
+    # It counted against a limit, and does no more once it has ended.
+    frees_a_limit: bool
+
+
 class Ends:
     """Ends many attempts in one statement: the batch behind the group commit of completions."""
 
@@ -121,8 +145,8 @@ class Ends:
         self._database = database
         self._attempts_max = attempts_max
 
-    async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[str | Exception]:
-        """The state that each job went to, or StaleAttempt for those whose attempt is not current any more."""
+    async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[EndedJob | Exception]:
+        """What became of each job, or StaleAttempt for those whose attempt is not current any more."""
         columns = FenceColumns.of([end.attempt for end in ends])
         async with self._database.connection() as connection:
             rows = await END_IF_CURRENT(
@@ -134,8 +158,8 @@ class Ends:
                 self._attempts_max,
             )
         step("attempt.after_end")
-        states: dict[UUID, str] = {row["job_id"]: row["state"] for row in rows}
-        return [states.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
+        ended = {row["job_id"]: EndedJob(row["state"], row["frees_a_limit"]) for row in rows}
+        return [ended.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
 
 
 def end_of(attempt: Attempt, outcome: Outcome) -> End | Ended:

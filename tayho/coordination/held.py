@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
+from uuid import UUID
 
 import structlog
 import trio
@@ -24,6 +25,7 @@ class Held:
 
     queue: DeliveryQueue
     delivery: Delivery
+    job_id: UUID
     renewed_at: float = field(factory=trio.current_time)
     # Cancels the handler alone; its end is still written afterwards.
     scope: trio.CancelScope = field(factory=trio.CancelScope)
@@ -49,14 +51,25 @@ class HeldDeliveries:
         return len(self._held)
 
     @contextmanager
-    def holding(self, queue: DeliveryQueue, delivery: Delivery) -> Generator[Held]:
+    def holding(self, queue: DeliveryQueue, delivery: Delivery, job_id: UUID) -> Generator[Held]:
         """Keep the delivery's lock renewed inside the block."""
-        held = Held(queue, delivery)
+        held = Held(queue, delivery, job_id)
         self._held[delivery.token] = held
         try:
             yield held
         finally:
             del self._held[delivery.token]
+
+    @property
+    def job_ids(self) -> list[UUID]:
+        """The jobs that run here now."""
+        return [held.job_id for held in self._held.values()]
+
+    def stop(self, unwanted: Collection[UUID]) -> None:
+        """Cancel the handlers of these jobs; their ends are still written."""
+        for held in self._held.values():
+            if held.job_id in unwanted:
+                held.lose("cancelled by an operator")
 
     async def keep(self) -> None:
         """Renew until cancelled. One round trip a queue, whatever the number of handlers."""

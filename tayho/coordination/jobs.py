@@ -33,6 +33,8 @@ async def enqueue_in(tx: Connection, chain_id: int, environment: str, jobs: Sequ
         documents,
         [job.priority for job in jobs],
         [job.run_at for job in jobs],
+        [job.limit_key for job in jobs],
+        [_array_text(job.tags) for job in jobs],
     )
     created = {row["idempotency_key"]: row for row in rows}
     found = await _find(tx, chain_id, environment, jobs, documents, created)
@@ -94,3 +96,9 @@ def _answer(job: NewJob, created: dict[str, Row], found: dict[str, list[Row]]) -
         return Enqueued(made["job_id"], job.idempotency_key, created=True, state=made["state"])
     row = found[job.idempotency_key][0]
     return Enqueued(row["job_id"], job.idempotency_key, created=False, state=row["state"])
+
+
+def _array_text(texts: Sequence[str]) -> str:
+    """The texts as PostgreSQL writes an array: `unnest` would take arrays of arrays apart."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

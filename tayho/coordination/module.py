@@ -36,6 +36,7 @@ __all__ = ["Coordination", "JobReader", "enqueue_in", "enqueue_jobs"]
 log = structlog.get_logger("tayho.coordination")
 
 OUTBOX_CHANNEL = "tayho_outbox"
+CONTROL_CHANNEL = "tayho_control"
 LISTEN_AGAIN_SECONDS = 1
 
 
@@ -54,6 +55,7 @@ class Coordination(JobReader):
         self._queue_of = queue_of
         self._settings = settings
         self._outbox_hint = Hint()
+        self._control_hint = Hint()
 
     async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
         """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
@@ -127,9 +129,10 @@ class Coordination(JobReader):
 
     async def listen(self) -> None:
         """Turn other processes' notifications into hints, until cancelled. A lost LISTEN costs hints only."""
+        hints = {OUTBOX_CHANNEL: self._outbox_hint, CONTROL_CHANNEL: self._control_hint}
 
         async def once() -> None:
-            await self._database.listen([OUTBOX_CHANNEL], lambda _channel, _payload: self._outbox_hint.give())
+            await self._database.listen(list(hints), lambda channel, _payload: hints[channel].give())
 
         await every(
             LISTEN_AGAIN_SECONDS,
@@ -162,21 +165,26 @@ class Coordination(JobReader):
         await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version)
         worker = Worker(
             self._database,
-            [self._queue_of(role) for role in self._settings.roles],
+            {role: self._queue_of(role) for role in self._settings.roles},
             handlers,
             row.worker_id,
             self._chain_id,
             self._environment,
             self._settings,
             drain,
+            self._outbox_hint.give,
         )
         await self._work_while_alive(row, worker)
 
     async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
+        async def once() -> None:
+            worker.obey(await row.heartbeat(worker.running))
+
         async def beat() -> None:
             await every(
                 HEARTBEAT_SECONDS,
-                row.heartbeat,
+                once,
+                hint=self._control_hint,
                 transient=(StorageError,),
                 on_error=lambda error, failures: log.warning("heartbeat_failed", failures=failures, error=str(error)),
             )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from uuid import UUID
 
 from attrs import evolve, frozen
 
-from storage.database import Database, Row
+from storage.database import Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
-from tayho.coordination.store import ADVANCE_GENERATION_IF_UNFINISHED, CLAIM_DUE, MARK_PUBLISHED
+from tayho.coordination import store
 from tayho.coordination.types import WorkerSettings
 from tayho.kernel.steps import step
 
 CLAIM_MAX = 500
+# Limit keys that one poll decides over.
+KEYS_MAX = 200
 # A publisher that dies between claim and mark leaves its rows due again after this.
 LEASE_SECONDS = 10
+# A paused row is looked at again after this; to resume makes it due at once.
+PAUSED_SECONDS = 600
 # BullMQ's own tries of one record: past them the delivery check makes a new generation. Bounded, because each try
 # doubles the wait.
 DELIVERY_ATTEMPTS_MAX = 12
@@ -32,11 +37,13 @@ class Due:
     role: str
     kind: str
     generation: int
+    # Aged: what its own number has become by waiting.
     priority: int
+    has_aged: bool
 
     @classmethod
     def of(cls, row: Row) -> Due:
-        return cls(row["job_id"], row["role"], row["kind"], row["generation"], row["priority"])
+        return cls(row["job_id"], row["role"], row["kind"], row["generation"], row["priority"], row["has_aged"])
 
     def record(self, attempts_max: int) -> Record:
         return Record(
@@ -65,6 +72,8 @@ class Publisher:
         self._chain_id = chain_id
         self._environment = environment
         self._settings = settings
+        # The last key of the walk along all limit keys; empty begins anew.
+        self._walked_to = ""
 
     async def publish_due(self) -> bool:
         """Publish or check one batch; True when more may be due already.
@@ -74,11 +83,43 @@ class Publisher:
         Raises StoreUnavailable, QueueUnavailable or ReplyLost; the leased rows are due again after the lease.
         """
         async with self._database.connection() as connection:
-            rows = await CLAIM_DUE(connection, self._chain_id, self._environment, CLAIM_MAX, LEASE_SECONDS)
-        if not rows:
+            look = await store.DUE(connection, self._chain_id, self._environment)
+            is_any, is_any_limited = (False, False) if look is None else (look["unlimited"], look["limited"])
+            rows = await self._claim_due(connection) if is_any else []
+        limited = await self._claim_limited() if is_any_limited else []
+        if not rows and not limited:
             return False
         step("publish.after_claim")
-        due = [Due.of(row) for row in rows]
+        await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
+        return len(rows) == CLAIM_MAX or bool(limited)
+
+    async def _claim_due(self, connection: Connection) -> list[Row]:
+        return await store.CLAIM_DUE(
+            connection, self._chain_id, self._environment, CLAIM_MAX, float(LEASE_SECONDS), float(PAUSED_SECONDS)
+        )
+
+    async def _claim_limited(self) -> list[Row]:
+        """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
+        async with self._database.transaction() as tx:
+            found = await store.WAITING_KEYS(tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX)
+            walked = [row["limit_key"] for row in found if row["is_walked"]]
+            # Fewer than a page: the walk is through, and begins anew.
+            self._walked_to = walked[-1] if len(walked) == KEYS_MAX else ""
+            keys = [row["limit_key"] for row in found]
+            await store.REGISTER_LIMITS(tx, self._chain_id, self._environment, keys)
+            locked = await store.LOCK_LIMITS(tx, self._chain_id, self._environment, keys)
+            return await store.CLAIM_LIMITED(
+                tx,
+                self._chain_id,
+                self._environment,
+                [row["limit_key"] for row in locked],
+                float(LEASE_SECONDS),
+                float(PAUSED_SECONDS),
+                self._settings.fair_window,
+                CLAIM_MAX,
+            )
+
+    async def _publish(self, due: list[Due]) -> None:
         ended = await self._add(due)
         if ended:
             renewed = await self._advance(ended)
@@ -87,33 +128,44 @@ class Publisher:
             due = [one for one in due if one.job_id not in ended_ids] + renewed
         step("publish.after_add")
         async with self._database.connection() as connection:
-            await MARK_PUBLISHED(
+            await store.MARK_PUBLISHED(
                 connection,
                 [one.job_id for one in due],
                 [one.generation for one in due],
                 float(self._settings.reconcile_seconds),
             )
         step("publish.after_mark")
-        return len(rows) == CLAIM_MAX
 
     async def _add(self, due: Sequence[Due]) -> list[Due]:
         """Add a record for each, one round trip a role; return those whose record will not be handed out any more."""
         ended: list[Due] = []
-        for role in sorted({one.role for one in due}):
-            of_role = [one for one in due if one.role == role]
-            records = [one.record(self._settings.attempts_max) for one in of_role]
-            states = await self._queue_of(role).publish_many(records)
-            # MISSING right after the adding: its hash is there and its place in the queue is not, so BullMQ will never
-            # hand it out, and takes no second one under this id.
-            gone = [state.is_terminal or state is RecordState.MISSING for state in states]
-            ended += [one for one, is_gone in zip(of_role, gone, strict=True) if is_gone]
+        for role, grouped in groupby(sorted(due, key=lambda one: one.role), key=lambda one: one.role):
+            of_role = list(grouped)
+            queue = self._queue_of(role)
+            for start in range(0, len(of_role), CLAIM_MAX):
+                ended += await self._add_to(queue, of_role[start : start + CLAIM_MAX])
         return ended
+
+    async def _add_to(self, queue: DeliveryQueue, due: Sequence[Due]) -> list[Due]:
+        states = await queue.publish_many([one.record(self._settings.attempts_max) for one in due])
+        found = list(zip(due, states, strict=True))
+        aged = [
+            (delivery_id(one.job_id, one.generation), one.priority)
+            for one, state in found
+            if one.has_aged and state is RecordState.WAITING
+        ]
+        if aged:
+            await queue.prioritize_many(aged)
+            step("publish.after_ageing")
+        # MISSING right after the adding: its hash is there and its place in the queue is not, so BullMQ will never
+        # hand it out, and takes no second one under this id.
+        return [one for one, state in found if state.is_terminal or state is RecordState.MISSING]
 
     async def _advance(self, ended: Sequence[Due]) -> list[Due]:
         """Advance the generation of the jobs that are still unfinished; the others need no delivery."""
         by_id = {one.job_id: one for one in ended}
         async with self._database.connection() as connection:
-            rows = await ADVANCE_GENERATION_IF_UNFINISHED(
+            rows = await store.ADVANCE_GENERATION_IF_UNFINISHED(
                 connection, list(by_id), [one.generation for one in by_id.values()]
             )
         return [evolve(by_id[row["job_id"]], generation=row["generation"]) for row in rows]

@@ -9,7 +9,7 @@ from uuid import UUID
 from attrs import frozen
 
 from storage.connection import Row
-from storage.queries import command, many, one, scalar
+from storage.queries import command, many, one
 from storage.rows import value_from
 from tayho.coordination.types import AttemptRecord, JobLine, JobRecord
 from tayho.kernel.jobs import Attempt, Job
@@ -21,7 +21,12 @@ ATTEMPTS_OF_JOB = many("coordination/jobs.attempts_of_job")
 LIST_RECENT = many("coordination/jobs.list_recent")
 COUNT_BY_STATE = many("coordination/jobs.count_by_state")
 
+DUE = one("coordination/outbox.due")
 CLAIM_DUE = many("coordination/outbox.claim_due")
+WAITING_KEYS = many("coordination/outbox.waiting_keys")
+REGISTER_LIMITS = command("coordination/outbox.register_limits")
+LOCK_LIMITS = many("coordination/outbox.lock_limits")
+CLAIM_LIMITED = many("coordination/outbox.claim_limited")
 MARK_PUBLISHED = command("coordination/outbox.mark_published")
 ADVANCE_GENERATION_IF_UNFINISHED = many("coordination/outbox.advance_generation_if_unfinished")
 WAKE = command("coordination/outbox.wake")
@@ -37,7 +42,7 @@ RELEASE_LINEAGE_IF_CURRENT = many("coordination/attempts.release_lineage_if_curr
 SETTLE = many("coordination/attempts.settle")
 
 REGISTER_WORKER = command("coordination/workers.register")
-HEARTBEAT = scalar("coordination/workers.heartbeat")
+HEARTBEAT = one("coordination/workers.heartbeat")
 DRAIN_WORKER = command("coordination/workers.drain")
 STOP_WORKER = command("coordination/workers.stop")
 CONNECTIONS_OF_SERVER = one("coordination/workers.connections_of_server")

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from attrs import field, frozen
-from attrs.validators import and_, ge, in_, instance_of, le, max_len, min_len
+from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, max_len, min_len, optional
 
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kernel.json_document import Json
@@ -16,6 +16,10 @@ from tayho.kernel.roles import ROLES
 
 PRIORITY_DEFAULT = 1_000
 PRIORITY_MAX = 2_097_151  # BullMQ's own bound; 1 is the most urgent
+TAGS_MAX = 16
+# How many jobs of one limit key may be published at once for each handler of a process, where no limit says otherwise:
+# what a job of another key waits behind at most (DLV-15).
+FAIR_SHARE = 4
 
 
 @frozen
@@ -33,6 +37,12 @@ class NewJob:
     priority: int = field(default=PRIORITY_DEFAULT, validator=and_(instance_of(int), ge(1), le(PRIORITY_MAX)))
     # In PostgreSQL's clock; None is at once.
     run_at: datetime | None = None
+    # Whose job it is: jobs of one key share its limits, and take turns with other keys' jobs. None is unlimited.
+    limit_key: str | None = field(default=None, validator=optional(and_(instance_of(str), min_len(1), max_len(255))))
+    tags: tuple[str, ...] = field(
+        default=(),
+        validator=and_(max_len(TAGS_MAX), deep_iterable(and_(instance_of(str), min_len(1), max_len(64)))),
+    )
 
 
 @frozen
@@ -158,3 +168,8 @@ class WorkerSettings:
     reconcile_seconds: int
     attempts_max: int
     poll_milliseconds: int
+
+    @property
+    def fair_window(self) -> int:
+        """Jobs of one limit key that are published at once where no limit says otherwise."""
+        return FAIR_SHARE * self.concurrency

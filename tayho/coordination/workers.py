@@ -7,12 +7,24 @@ import socket
 from collections.abc import Sequence
 from uuid import UUID
 
+from attrs import frozen
+
 from nursery.drain import Drain
 from storage.database import Database
 from tayho.coordination.store import HEARTBEAT, REGISTER_WORKER, STOP_WORKER
 from tayho.kernel.steps import step
 
 HEARTBEAT_SECONDS = 5
+
+
+@frozen
+class Orders:
+    """What operators want of this worker now."""
+
+    # No work of these is taken.
+    paused_roles: frozenset[str] = frozenset()
+    # Running jobs that are to stop.
+    unwanted: frozenset[UUID] = frozenset()
 
 
 class WorkerRow:
@@ -40,13 +52,19 @@ class WorkerRow:
             )
         step("worker.after_register")
 
-    async def heartbeat(self) -> None:
-        """Say that this worker lives, and hear whether it is to drain."""
+    async def heartbeat(self, running: Sequence[UUID]) -> Orders:
+        """Say that this worker lives, and hear what is wanted of it and of the jobs that it runs.
+
+        To drain is obeyed here. Raises StoreUnavailable.
+        """
         async with self._database.connection() as connection:
-            draining = await HEARTBEAT(connection, self.worker_id)
+            row = await HEARTBEAT(connection, self.worker_id, list(running))
         step("worker.after_heartbeat")
-        if draining:
+        if row is None:
+            return Orders()
+        if row["draining"]:
             self._drain.request("an operator asked this instance to drain")
+        return Orders(frozenset(row["paused_roles"]), frozenset(row["unwanted"]))
 
     async def stop(self) -> None:
         """Record that this worker has ended in order."""

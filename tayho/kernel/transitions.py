@@ -60,13 +60,16 @@ JOB = _table(
     terminal=("completed", "not_actionable", "quarantined", "dead"),
     named=(Arrow("dead", "queued", "replay"), Arrow("completed", "retry", "revive"), Arrow("dead", "retry", "revive")),
 )
+ATTEMPT_ENDS = (
+    "completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "cancelled", "lost",
+)  # fmt: skip
 ATTEMPT = _table(
     "coordination.attempts",
     {
         NEW: ("running",),
-        "running": ("completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "lost"),
+        "running": ATTEMPT_ENDS,
     },
-    terminal=("completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "lost"),
+    terminal=ATTEMPT_ENDS,
 )
 LANE = _table(
     "transactions.lanes",

@@ -22,7 +22,7 @@ async def _begun(plane: Plane, job_id: UUID, worker_id: UUID) -> Attempt:
 
 async def _end(plane: Plane, end: End) -> str | Exception:
     (answer,) = await Ends(plane.database, SETTINGS.attempts_max).end_all_if_current([end])
-    return answer
+    return answer if isinstance(answer, Exception) else answer.state
 
 
 async def test_the_current_attempt_completes_its_job(plane: Plane) -> None:

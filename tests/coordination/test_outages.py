@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rpc.errors import ChainMismatch, DeadlinePassed, EndpointFault, Reverted, RpcRefused, WrongChain
 from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StoreUnavailable
 from storage.records import delivery_id
-from tayho.coordination import outbox, store, worker
+from tayho.coordination import outbox, running, store
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import Handler, JobRecord
 from tayho.kernel import json_document
@@ -46,7 +46,7 @@ REFUSED = [
 @pytest.fixture
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is to be tried again comes back at once."""
-    monkeypatch.setattr(worker, "OUTAGE_DELAY_SECONDS", 0)
+    monkeypatch.setattr(running, "OUTAGE_DELAY_SECONDS", 0)
     monkeypatch.setattr(outbox, "BACKOFF_MILLISECONDS", 1)
 
 

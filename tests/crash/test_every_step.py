@@ -22,8 +22,7 @@ JOBS = 3
 STAGED = {
     "enqueue.after_commit",
     "attempt.after_end",
-    "delivery.after_put_back",
-    "delivery.after_refusal",
+    "delivery.after_decline",
     "worker.after_stop",
     "journal.after_abandon",
     "reconcile.after_rebroadcast",
@@ -129,7 +128,7 @@ async def test_killed_after_declining_a_delivery_the_job_still_runs(crashing: Wo
     the record of a job that is not due yet is published by hand; the replica that declines it dies."""
     job_id = await crashing.enqueue_later("later", seconds=8)
     await crashing.publish_by_hand(job_id)
-    await crashing.await_death(await crashing.start(crash_at="delivery.after_put_back"))
+    await crashing.await_death(await crashing.start(crash_at="delivery.after_decline"))
     await crashing.start()
     assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
     assert await crashing.effects([job_id]) == {job_id: 1}
@@ -142,7 +141,7 @@ async def test_killed_after_refusing_a_foreign_delivery_the_others_run(crashing:
     the replica that refuses the record dies; another runs."""
     await crashing.publish_by_hand(new_id())
     (job_id,) = await crashing.enqueue("key", 1)
-    await crashing.await_death(await crashing.start(crash_at="delivery.after_refusal"))
+    await crashing.await_death(await crashing.start(crash_at="delivery.after_decline"))
     await crashing.start()
     assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
     assert await crashing.effects([job_id]) == {job_id: 1}
