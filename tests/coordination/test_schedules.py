@@ -61,6 +61,15 @@ async def declared_ago(plane: Plane, one: Declared, ago: timedelta, silent: time
     return since
 
 
+async def started_before(plane: Plane, one: Declared) -> Scheduler:
+    """A replica that has had its say, and whose row is gone: what is declared next came after it."""
+    scheduler = replica(plane, one)
+    await scheduler.tick()
+    async with plane.database.connection() as connection:
+        await connection.execute("DELETE FROM coordination.schedules")
+    return scheduler
+
+
 async def slots_of(plane: Plane, name: str = "beat") -> list[str]:
     """The slots that have a job, oldest first."""
     prefix = f"schedule/{name}/"
@@ -194,9 +203,8 @@ async def test_an_older_release_fires_no_slot_of_the_newer(plane: Plane) -> None
     """Goal: a slot has the request that was declared last. Method: half an hour of a newer declaration is due; an older
     process looks, and fires none of it; the newer one then fires it all."""
     new = declared(300, market="new")
+    older = await started_before(plane, declared(300, market="old"))
     since = await declared_ago(plane, new, timedelta(minutes=32))
-    older = replica(plane, declared(300, market="old"))
-    older._is_declared = True  # It started before the other, and has had its say.
     await older.tick()
     assert await slots_of(plane) == []
     assert (await row_of(plane))["decided_until"] == since
@@ -207,10 +215,9 @@ async def test_an_older_release_fires_no_slot_of_the_newer(plane: Plane) -> None
 async def test_what_fell_due_while_nobody_spoke_is_fired_by_who_takes_over(plane: Plane) -> None:
     """Goal: the end of another release loses no slot. Method: its row stands at an hour ago, its last word is two
     minutes and a half old; who takes over fires the minutes since that word, and none before it."""
+    survivor = await started_before(plane, declared(market="left"))
     await declared_ago(plane, declared(market="gone"), HOUR, silent=timedelta(seconds=150))
     word = (await row_of(plane))["confirmed_at"]
-    survivor = replica(plane, declared(market="left"))
-    survivor._is_declared = True  # It started before the other, and has had its say.
     await survivor.tick()
     assert await slots_of(plane) == multiples(60, word, await now_of(plane))
 
