@@ -119,6 +119,8 @@ _OFFSETS = st.integers(-6 * 3_600, 40 * 3_600)
 
 @given(_WINDOWS, _FIELDS, st.lists(_OFFSETS, min_size=2, max_size=5))
 @example((LORD_HOWE, at("2026-04-04")), Fields(frozenset({0, 10, 20}), frozenset({5})), [-7_200, 7_200, 86_400])
+# A cut in the first copy of a doubled hour: what the wall has shown already comes again.
+@example((BERLIN, at("2026-10-25")), Fields(frozenset({10}), frozenset(range(24))), [-7_200, 2_700, 86_400])
 def test_windows_that_meet_share_no_slot_and_lose_none(
     window: tuple[str, datetime], fields: Fields, offsets: list[int]
 ) -> None:
