@@ -19,7 +19,7 @@ from storage.errors import StorageError
 from storage.migrations import migrate
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
-from tayho.coordination.types import Handler, WorkerSettings
+from tayho.coordination.types import Declared, Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, open_custody
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import Kind, OnChainKind
@@ -27,6 +27,7 @@ from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
 from tayho.parts import Face, Parts
+from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
 from tayho.resources import Resources, Urls, open_resources
 from tayho.transactions.module import LaneTaken, Transactions
@@ -54,11 +55,17 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             transactions = await _transactions(settings, resources, coordination, custody)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain)
             handlers = _handlers(kinds, parts)
+            declared = declared_by([kind for kind in kinds if kind.role in settings.roles])
             async with face(parts) as serve:
-                await _run_tasks(parts, handlers, serve)
+                await _run_tasks(parts, handlers, declared, serve)
 
 
-async def _run_tasks(parts: Parts, handlers: Mapping[str, Handler], serve: Callable[[], Awaitable[None]]) -> None:
+async def _run_tasks(
+    parts: Parts,
+    handlers: Mapping[str, Handler],
+    declared: Sequence[Declared],
+    serve: Callable[[], Awaitable[None]],
+) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
@@ -77,6 +84,8 @@ async def _run_tasks(parts: Parts, handlers: Mapping[str, Handler], serve: Calla
         }
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
+        if declared:
+            tasks["scheduler"] = partial(coordination.schedule, declared, drain)
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
     log.info("stopped", reason=drain.reason)

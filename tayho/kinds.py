@@ -1,18 +1,21 @@
 """What a team writes to add its own kind of job: the public plug-in interface.
 
 A kind is registered under the entry-point group `tayho.kinds`; its name is the job's `kind` and its role is the queue
-that the job is delivered to. `docs/` tells more; `tayho.protocol.counter` is a complete example.
+that the job is delivered to. A kind that has `schedules` also fires by itself. `docs/` tells more, and
+`tayho.protocol.counter` is a complete example.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from attrs import frozen
 
 from rpc.reads import Reads
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Completed, Job, NotActionable, RequestRefused
+from tayho.kernel.schedule import Schedule
 
 __all__ = [
     "Actionable",
@@ -26,6 +29,8 @@ __all__ = [
     "Reads",
     "RequestRefused",
     "Revalidation",
+    "Schedule",
+    "schedules_of",
 ]
 
 
@@ -81,3 +86,8 @@ class OffChainKind(Protocol):
 
 
 Kind: TypeAlias = OnChainKind | OffChainKind
+
+
+def schedules_of(kind: Kind) -> Sequence[Schedule]:
+    """What the kind declares in its optional attribute `schedules`: recurring jobs, see docs/scheduling.md."""
+    return cast("Sequence[Schedule]", getattr(kind, "schedules", ()))

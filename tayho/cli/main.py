@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "config": ("tayho.cli.config", "config_group", "Look at the effective configuration."),
     "db": ("tayho.cli.db", "db_group", "Make and check the schema."),
     "jobs": ("tayho.cli.jobs", "jobs_group", "Look at jobs."),
+    "schedules": ("tayho.cli.schedules", "schedules_group", "Look at recurring jobs."),
     "dev": ("tayho.cli.dev", "dev_command", "Bring up a complete local stack until Ctrl-C."),
     "demo": ("tayho.cli.demo", "demo_command", "Run the main job on a local stack and count its effects on the chain."),
 }

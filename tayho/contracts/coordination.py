@@ -18,6 +18,7 @@ from tayho.coordination.types import (
     TAGS_MAX,
     AttemptRecord,
     Backlog,
+    Declared,
     Enqueued,
     Handler,
     IdempotencyConflict,
@@ -25,6 +26,7 @@ from tayho.coordination.types import (
     JobRecord,
     LiveWorker,
     NewJob,
+    ScheduleLine,
     Settlement,
     WorkerSettings,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "AttemptRecord",
     "Backlog",
     "Coordination",
+    "Declared",
     "Enqueued",
     "Handler",
     "IdempotencyConflict",
@@ -46,6 +49,7 @@ __all__ = [
     "JobRecord",
     "LiveWorker",
     "NewJob",
+    "ScheduleLine",
     "Settlement",
     "WorkerSettings",
 ]
@@ -74,6 +78,10 @@ class Coordination(Protocol):
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
         """The workers whose last heartbeat is recent, oldest first."""
+        ...
+
+    async def list_schedules(self) -> list[ScheduleLine]:
+        """Every schedule that was ever declared, by name, with its next slot on PostgreSQL's clock."""
         ...
 
     async def connections_wanted(self, pool_size: int, *, silent_seconds_max: float = 30) -> tuple[int, int]:
@@ -120,6 +128,10 @@ class Coordination(Protocol):
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
+        ...
+
+    async def schedule(self, declared: Sequence[Declared], drain: Drain) -> None:
+        """Fire the schedules until the drain: one job a slot, however many replicas do the same (DLV-13)."""
         ...
 
     async def listen(self) -> None:

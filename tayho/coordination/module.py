@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -18,7 +19,10 @@ from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.jobs import enqueue_in
 from tayho.coordination.outbox import Publisher
 from tayho.coordination.reading import JobReader
+from tayho.coordination.schedule_declarations import problems_of as schedule_problems
+from tayho.coordination.schedules import Scheduler
 from tayho.coordination.types import (
+    Declared,
     Enqueued,
     Handler,
     NewJob,
@@ -31,7 +35,7 @@ from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
 
-__all__ = ["Coordination", "JobReader", "enqueue_in", "enqueue_jobs"]
+__all__ = ["Coordination", "JobReader", "enqueue_in", "enqueue_jobs", "schedule_problems"]
 
 log = structlog.get_logger("tayho.coordination")
 
@@ -124,6 +128,18 @@ class Coordination(JobReader):
             transient=(StorageError,),
             backoff_seconds_max=5,
             on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def schedule(self, declared: Sequence[Declared], drain: Drain) -> None:
+        """Fire the schedules until the drain: one job a slot, however many replicas do the same (DLV-13)."""
+        scheduler = Scheduler(self._database, self._chain_id, self._environment, declared, self.wake_publishers)
+        await every(
+            0,  # The scheduler sleeps until its next slot by itself.
+            partial(scheduler.tick_and_sleep, drain),
+            transient=(StorageError,),
+            backoff_seconds_max=5,
+            on_error=lambda error, failures: log.warning("schedule_failed", failures=failures, error=str(error)),
             stop=drain,
         )
 

@@ -7,7 +7,9 @@ from uuid import UUID
 from storage.database import Database
 from storage.rows import value_from
 from tayho.coordination import store
-from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker
+from tayho.coordination.schedule_declarations import declared_of
+from tayho.coordination.schedule_rules import next_slot
+from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker, ScheduleLine
 
 
 class JobReader:
@@ -53,6 +55,17 @@ class JobReader:
         async with self._database.connection() as connection:
             rows = await store.LIVE_WORKERS(connection, self._chain_id, self._environment, float(silent_seconds_max))
         return [value_from(LiveWorker, row, roles=tuple(row["roles"])) for row in rows]
+
+    async def list_schedules(self) -> list[ScheduleLine]:
+        """Every schedule that was ever declared, by name, with its next slot on PostgreSQL's clock."""
+        async with self._database.connection() as connection:
+            rows = await store.LIST_SCHEDULES(connection, self._chain_id, self._environment)
+        lines: list[ScheduleLine] = []
+        for row in rows:
+            declared = declared_of(row["name"], row["declaration"])
+            coming = None if declared is None else next_slot(declared.schedule, row["now"])
+            lines.append(value_from(ScheduleLine, row, next_slot_at=coming))
+        return lines
 
     async def connections_wanted(self, pool_size: int, *, silent_seconds_max: float = 30) -> tuple[int, int]:
         """What all live processes may open together if their pools are of this size, and what the server takes."""

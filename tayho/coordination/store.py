@@ -48,6 +48,12 @@ STOP_WORKER = command("coordination/workers.stop")
 CONNECTIONS_OF_SERVER = one("coordination/workers.connections_of_server")
 LIVE_WORKERS = many("coordination/workers.live_workers")
 
+DECLARE_SCHEDULES = many("coordination/schedules.declare")
+HOLD_SCHEDULES = many("coordination/schedules.hold")
+OUR_SCHEDULES = many("coordination/schedules.read_ours")
+ADVANCE_SCHEDULE_IF_UNDECIDED = command("coordination/schedules.advance_if_undecided")
+LIST_SCHEDULES = many("coordination/schedules.list_all")
+
 
 @frozen
 class FenceColumns:

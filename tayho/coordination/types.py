@@ -13,6 +13,7 @@ from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, max_
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kernel.json_document import Json
 from tayho.kernel.roles import ROLES
+from tayho.kernel.schedule import Schedule
 
 PRIORITY_DEFAULT = 1_000
 PRIORITY_MAX = 2_097_151  # BullMQ's own bound; 1 is the most urgent
@@ -153,6 +154,32 @@ class Backlog:
     rows: int
     unpublished: int
     oldest_due_seconds: float
+
+
+@frozen
+class Declared:
+    """A schedule, the kind that declares it, and the role whose queue its jobs wait in."""
+
+    schedule: Schedule
+    kind: str
+    role: str
+
+
+@frozen
+class ScheduleLine:
+    """A schedule in a list."""
+
+    name: str
+    # As PostgreSQL has it; the process that is asked may have been told otherwise.
+    declaration: Mapping[str, Json]
+    # Every slot up to here has been fired, or skipped for good.
+    decided_until: datetime
+    last_slot_at: datetime | None
+    # None where the declaration is one that this release cannot read.
+    next_slot_at: datetime | None
+    # Since a process last said that this declaration is its own.
+    silent_seconds: float
+    first_seen_at: datetime
 
 
 Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]

@@ -20,6 +20,9 @@ STEPS: frozenset[str] = frozenset(
         "worker.after_register",
         "worker.after_heartbeat",
         "worker.after_stop",
+        "schedule.after_declare",
+        "schedule.after_hold",
+        "schedule.after_fire",
         # transactions
         "lane.after_register",
         "journal.after_allocate",

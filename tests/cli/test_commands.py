@@ -1,15 +1,25 @@
-"""The small commands: schema and jobs."""
+"""The small commands: schema, jobs, schedules."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
+import trio
 
+from nursery.drain import Drain
+from storage.database import Database
+from storage.delivery import DeliveryQueue
+from tayho.coordination.module import Coordination
+from tayho.coordination.types import Declared, WorkerSettings
+from tayho.kernel.schedule import Schedule
 from tests.crash.world import ENVIRONMENT, World
 from tests.services.chain import CHAIN_ID
+from tests.waiting import until
 
 pytestmark = pytest.mark.services
 
@@ -71,3 +81,43 @@ async def test_jobs_are_listed_and_inspected_without_their_bytes(crashing: World
     assert ciphertext.hex() not in inspected.stdout
     missing = _tayho("jobs", "inspect", "00000000-0000-7000-8000-000000000000", **environment)
     assert missing.returncode == 1
+
+
+async def test_schedules_are_listed_with_their_last_and_next_slot(database: Database, database_url: str) -> None:
+    """Goal: an operator sees what fires when. Method: two schedules declared by a process; list them as JSON and as a
+    table."""
+    environment = {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": "redis://127.0.0.1:9/0",
+        "CHAIN_ID": str(CHAIN_ID),
+        "ENVIRONMENT": ENVIRONMENT,
+        "RPC_URL": "http://127.0.0.1:9",
+        "COLUMNS": "200",
+    }
+    nightly = Schedule(name="nightly", cron="30 2 * * *", time_zone="Europe/Berlin")
+    declared = [
+        Declared(one, "planted.scan", "automation") for one in (nightly, Schedule(name="scan", every_seconds=60))
+    ]
+    coordination = Coordination(database, _no_queue, CHAIN_ID, ENVIRONMENT, WorkerSettings((), 1, 2, 2, 1, 250))
+    drain = Drain(seconds=1)
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(coordination.schedule, declared, drain)
+
+        async def both() -> bool:
+            return len(await coordination.list_schedules()) == 2
+
+        await until(both, what="the schedules to be declared")
+        drain.request("enough")
+    listed = _tayho("schedules", "list", "--json", **environment)
+    first, second = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert (first["name"], second["name"]) == ("nightly", "scan"), listed.stderr
+    assert first["declaration"]["time_zone"] == "Europe/Berlin"
+    assert first["last_slot_at"] is None
+    assert datetime.fromisoformat(first["next_slot_at"]).astimezone(ZoneInfo("Europe/Berlin")).minute == 30
+    shown = _tayho("schedules", "list", **environment).stdout
+    for word in ("nightly", "30 2 * * *", "Europe/Berlin", "every 60 s", "a running process"):
+        assert word in shown, shown
+
+
+def _no_queue(_role: str) -> DeliveryQueue:
+    raise AssertionError("a scheduler delivers nothing")

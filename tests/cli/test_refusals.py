@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from storage.server import connect
 from tests.crash.world import environment_of
 from tests.services.chain import LocalChain
 from tests.services.launch import Launched
+from tests.services.plug_in import plug_in
 from tests.services.redis import ask
 
 pytestmark = pytest.mark.services
@@ -133,6 +135,26 @@ async def test_a_database_ahead_of_us_is_refused(good: dict[str, str], database_
         )
     ended = _tayho("run", "automation", environment=good)
     _refused(ended, ENVIRONMENT, "9999")
+
+
+def test_schedules_that_cannot_run_are_refused_together(good: dict[str, str], tmp_path: Path) -> None:
+    """Goal: a plug-in's bad declaration never starts half. Method: install two kinds whose schedules have four faults;
+    each is named, with exit code 3, and nothing is recorded."""
+    source = (
+        "from tayho.kinds import Schedule\n"
+        "class Scan:\n"
+        "    name, role = 'planted.scan', 'automation'\n"
+        "    schedules = (Schedule(name='a', cron='99 * * * *', time_zone='Mars/Base'),"
+        " Schedule(name='b', every_seconds=0))\n"
+        "    async def run(self, job, reads): ...\n"
+        "class Probe(Scan):\n"
+        "    name = 'planted.probe'\n"
+        "    schedules = 'every day'\n"
+    )
+    environment = {**good, "PYTHONPATH": plug_in(tmp_path, source, "Scan", "Probe")}
+    ended = _tayho("run", "automation", environment=environment)
+    lines = _refused(ended, ENVIRONMENT, "minute", "Mars/Base", "every_seconds=0", "planted.probe")
+    assert len(lines) == 4
 
 
 def test_an_address_in_use_is_refused(good: dict[str, str], chain: LocalChain) -> None:

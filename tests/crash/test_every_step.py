@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,6 +16,8 @@ from tayho.kernel.ids import new_id
 from tayho.kernel.steps import STEPS
 from tests.crash.world import ENVIRONMENT, World
 from tests.services.chain import CHAIN_ID
+from tests.services.plug_in import plug_in
+from tests.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.services]
 
@@ -24,6 +29,9 @@ STAGED = {
     "attempt.after_end",
     "delivery.after_decline",
     "worker.after_stop",
+    "schedule.after_declare",
+    "schedule.after_hold",
+    "schedule.after_fire",
     "journal.after_abandon",
     "reconcile.after_rebroadcast",
 }
@@ -158,6 +166,40 @@ async def test_killed_after_its_last_word_nothing_is_left_behind(crashing: World
     await crashing.await_death(doomed)
     await crashing.start()
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
+    await crashing.check()
+
+
+@pytest.mark.parametrize("step", ["schedule.after_declare", "schedule.after_hold", "schedule.after_fire:2"])
+async def test_killed_while_it_schedules_every_slot_has_one_job(crashing: World, step: str, tmp_path: Path) -> None:
+    """Goal: whoever dies over a slot, it fires once. Method: a kind with a slot each second, that catches up with all
+    it missed; the first replica dies at the step, two more run on; the slots from the first to the last have no gap and
+    one job each, and every job ends."""
+    source = (
+        "from tayho.kinds import Completed, Schedule\n"
+        "class Scan:\n"
+        "    name, role = 'planted.scan', 'automation'\n"
+        "    schedules = (Schedule(name='scan', every_seconds=1, catch_up='all'),)\n"
+        "    async def run(self, job, reads):\n"
+        "        return Completed(job.request['slot_at'])\n"
+    )
+    kinds = plug_in(tmp_path, source, "Scan")
+    await crashing.await_death(await crashing.start(crash_at=step, plug_in=kinds))
+    (schedule,) = await crashing.jobs.list_schedules()
+    since = schedule.decided_until if schedule.last_slot_at is None else None
+    for _ in range(2):
+        await crashing.start(plug_in=kinds)
+
+    async def five_more() -> bool:
+        (now,) = await crashing.jobs.list_schedules()
+        return now.decided_until >= schedule.decided_until + timedelta(seconds=5)
+
+    await until(five_more, seconds=30, what="five more slots to fire")
+    lines = await crashing.jobs.list_recent(lines_max=1_000)
+    slots = sorted(datetime.fromisoformat(line.idempotency_key.rpartition("/")[2]) for line in lines)
+    assert [later - earlier for earlier, later in pairwise(slots)] == [timedelta(seconds=1)] * (len(slots) - 1)
+    assert since is None or slots[0] - since <= timedelta(seconds=1)
+    states = await crashing.await_all_ended([line.job_id for line in lines])
+    assert set(states.values()) == {"completed"}
     await crashing.check()
 
 

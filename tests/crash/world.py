@@ -46,9 +46,11 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(self, *, crash_at: str | None = None) -> Replica:
-        """A replica, which kills itself at a step if asked."""
+    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None) -> Replica:
+        """A replica, which kills itself at a step if asked, with kinds of its own if given."""
         extra = {} if crash_at is None else {CRASH_AT: crash_at}
+        if plug_in is not None:
+            extra["PYTHONPATH"] = plug_in
         return (await self.replicas.start("automation", 1, extra))[0]
 
     async def enqueue(self, key: str, count: int, **request: str) -> list[UUID]:
