@@ -206,6 +206,25 @@ CREATE TABLE coordination.retention (
     CONSTRAINT retention_pkey PRIMARY KEY (chain_id, environment)
 );
 
+CREATE TABLE coordination.schedules (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    name text NOT NULL,
+    declaration jsonb NOT NULL,
+    decided_until timestamp with time zone NOT NULL,
+    last_slot_at timestamp with time zone,
+    confirmed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    first_seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT schedules_pkey PRIMARY KEY (chain_id, environment, name),
+    CONSTRAINT schedules_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT schedules_declaration_check CHECK ((jsonb_typeof(declaration) = 'object'::text)),
+    CONSTRAINT schedules_environment_check CHECK (((length(environment) >= 1) AND (length(environment) <= 64))),
+    CONSTRAINT schedules_last_slot_decided CHECK ((last_slot_at <= decided_until)),
+    CONSTRAINT schedules_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,99}$'::text))
+)
+WITH (fillfactor=50);
+
 CREATE TABLE coordination.workers (
     worker_id uuid NOT NULL,
     instance_id text NOT NULL,
@@ -432,6 +451,10 @@ CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs FOR 
 CREATE TRIGGER operator_actions_append_only BEFORE DELETE OR UPDATE ON coordination.operator_actions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER operator_actions_kept_whole BEFORE TRUNCATE ON coordination.operator_actions FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environment, name, first_seen_at ON coordination.schedules FOR EACH ROW WHEN (((((old.chain_id IS DISTINCT FROM new.chain_id) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.name IS DISTINCT FROM new.name)) OR (old.first_seen_at IS DISTINCT FROM new.first_seen_at))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
