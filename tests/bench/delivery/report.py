@@ -9,8 +9,8 @@ from typing import Any
 from rich.table import Table
 
 from tests.bench.delivery.parts import TAYHO, Figures
+from tests.bench.delivery.peers import PEERS
 
-PEERS = ("procrastinate", "bullmq_python", "bullmq_node", "graphile", "graphile_local_queue")
 # Of tayho's figures, the one that every peer's is held against.
 REFERENCE = (TAYHO, "jobs_per_second", "1")
 
@@ -30,7 +30,7 @@ def document(figures: Figures) -> Mapping[str, Any]:
             for name in path[1:-1]:
                 holder = holder.setdefault(name, {})
             holder[path[-1]] = _rounded(value)
-    return {TAYHO: ours or None, "peers": {peer: _best(figures, peer) for peer in PEERS}}
+    return {TAYHO: ours or None, "peers": {peer.name: _best(figures, peer.name) for peer in PEERS}}
 
 
 def table(figures: Figures) -> Table:

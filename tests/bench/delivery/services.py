@@ -69,11 +69,10 @@ class Services:
             await finish(self._execute, drop, seconds=DROP_SECONDS)
 
     async def settle(self, url: str) -> None:
-        """Give every side the same start: tables analysed, dirty pages written, nobody connected any more."""
+        """Give every side the same start: tables analysed, dirty pages written."""
         async with control(url) as connection:
             await connection.execute("VACUUM (ANALYZE)")
             await connection.execute("CHECKPOINT")
-        await self.quiet(url)
 
     async def counters(self, url: str) -> Counters:
         """Complete only while nobody is connected to the database: a backend reports late, at the latest at its end."""
