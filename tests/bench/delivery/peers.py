@@ -73,7 +73,9 @@ def parts(sides: Collection[str]) -> list[Part]:
 def missing(sides: Collection[str]) -> list[str]:
     """What must be installed first, one sentence each."""
     return [
-        f"{peer.name}: run `make setup`" if peer.runs_in_node else f"{peer.name}: run `pip install -e .[bench]`"
+        f"{peer.name}: run `make setup`"
+        if peer.runs_in_node
+        else f"{peer.name}: run `.venv/bin/uv pip install --editable '.[bench]'`"
         for peer in PEERS
         if peer.name in sides and not peer.is_installed
     ]

@@ -11,14 +11,13 @@ from procrastinate.jobs import Status
 from tests.bench.delivery.peer_protocol import Burn, Settings, measured
 
 BATCH = 1_000
-# As many connections as tayho's pool.
-POOL_SIZE = 10
 
 
 @asynccontextmanager
 async def prepared(settings: Settings) -> AsyncIterator[Burn]:
     """The schema is made and the jobs are deferred."""
-    connector = PsycopgConnector(conninfo=settings["database_url"], min_size=POOL_SIZE, max_size=POOL_SIZE)
+    # Its default pool of four connections: larger ones were slower.
+    connector = PsycopgConnector(conninfo=settings["database_url"])
     app = App(connector=connector)
 
     @app.task(name="no_op")

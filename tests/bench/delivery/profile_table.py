@@ -10,7 +10,10 @@ _PARTS_SHOWN = 3
 
 
 def profile_table(profile: cProfile.Profile) -> str:
-    """The functions with the most time of their own, one a line. The profiler itself slows calls down: read shares."""
+    """The functions with the most time of their own, one a line.
+
+    The profiler slows calls down, so shares tell more than seconds; the time of `poll` is waiting.
+    """
     stats = cast("Any", pstats.Stats(profile)).stats
     whole_seconds = sum(own for _, _, own, _, _ in stats.values())
     lines = [f"{'own s':>8} {'own %':>6} {'with callees s':>14} {'calls':>10}  function"]

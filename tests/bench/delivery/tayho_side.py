@@ -96,7 +96,10 @@ async def enqueue(services: Services, sizes: Sizes) -> Figures:
 async def throughput(processes: int, services: Services, sizes: Sizes) -> Figures:
     """Jobs a second with so many worker processes; with one also what a job costs."""
     burned = await burn(services, sizes.jobs, processes, CONCURRENCY)
-    figures = {(TAYHO, "jobs_per_second", str(processes)): burned.jobs / burned.seconds}
+    figures = {
+        (TAYHO, "jobs_per_second", str(processes)): burned.jobs / burned.seconds,
+        (TAYHO, "jobs_completed", str(processes)): burned.jobs,
+    }
     if processes > 1:
         return figures
     return {
@@ -112,7 +115,10 @@ async def throughput(processes: int, services: Services, sizes: Sizes) -> Figure
 async def throughput_at_16(services: Services, sizes: Sizes) -> Figures:
     """Jobs a second of one process with as many handlers as the peers have."""
     burned = await burn(services, sizes.jobs, 1, CONCURRENCY_OF_PEERS)
-    return {(TAYHO, "jobs_per_second_at_16"): burned.jobs / burned.seconds}
+    return {
+        (TAYHO, "jobs_per_second_at_16"): burned.jobs / burned.seconds,
+        (TAYHO, "jobs_completed", "at_16"): burned.jobs,
+    }
 
 
 async def starts(services: Services, sizes: Sizes) -> Figures:
@@ -130,7 +136,12 @@ async def starts(services: Services, sizes: Sizes) -> Figures:
     if row["started"] != paced:
         raise Incomplete(f"tayho: {row['started']} of {paced} paced jobs were started")
     p50, p95, p99 = row["milliseconds"]
-    return {(TAYHO, "start_ms", "p50"): p50, (TAYHO, "start_ms", "p95"): p95, (TAYHO, "start_ms", "p99"): p99}
+    return {
+        (TAYHO, "start_ms", "p50"): p50,
+        (TAYHO, "start_ms", "p95"): p95,
+        (TAYHO, "start_ms", "p99"): p99,
+        (TAYHO, "jobs_completed", "paced"): row["started"],
+    }
 
 
 async def profile(services: Services, jobs: int) -> str:
@@ -204,8 +215,10 @@ async def _set_going(workers: Sequence[Child], watch: Connection) -> datetime:
 
 
 async def _all_completed(watch: Connection, jobs: int, began: datetime, workers: Sequence[Child]) -> tuple[float, int]:
-    """Wait until PostgreSQL says that all are completed: seconds from `began` to the last end, and how often it was
-    asked. Raises Incomplete."""
+    """Wait until PostgreSQL says that all are completed.
+
+    Returns the seconds from `began` to the last end, and how often PostgreSQL was asked. Raises Incomplete.
+    """
     looks, completed = 0, 0
     with trio.move_on_after(60 + jobs / SLOWEST_PER_SECOND):
         while True:
