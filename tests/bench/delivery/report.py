@@ -43,7 +43,7 @@ def table(figures: Figures) -> Table:
     shown.add_column("value", justify="right")
     shown.add_column("to tayho", justify="right")
     reference = figures.get(REFERENCE)
-    for path, value in figures.items():
+    for path, value in sorted(figures.items(), key=lambda entry: entry[0][0] != TAYHO):
         if path[1] == JOBS_COMPLETED:
             continue
         is_rate = path[0] == "peers" or path[1].startswith("jobs_per_second")
