@@ -1,0 +1,16 @@
+"""`python -m tests.bench <subject>`: measure, and show a table; with --json the last line is for a program."""
+
+import click
+
+from tests.bench.delivery.command import delivery
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Benchmarks. Every side of a comparison runs on this machine, in this run, on the same servers."""
+
+
+main.add_command(delivery)
+
+if __name__ == "__main__":
+    main(prog_name="python -m tests.bench")
