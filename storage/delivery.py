@@ -97,6 +97,16 @@ class DeliveryQueue:
         self._holding = Holding(server, self._view)
         self._intake = Intake(server, self._view, self._holding)
 
+    async def add_many(self, records: Sequence[Record]) -> None:
+        """Add the records in one round trip, and do not ask where they are: for ids that were never published.
+
+        An id that BullMQ still keeps is not added again. Raises as `publish_many`.
+        """
+        _check_size(records)
+        for outcome in await converse(self._server, [self._adding(record) for record in records]):
+            if isinstance(outcome, StorageError):
+                raise outcome
+
     async def publish_many(self, records: Sequence[Record]) -> list[RecordState]:
         """Add the records in one round trip; where each of them is now, in order.
 
@@ -262,7 +272,7 @@ class DeliveryQueue:
         delivery = each.delivery
         match each:
             case Completion(result=result):
-                job = self._view.held_job(delivery)
+                job = self._view.completed_job(delivery)
                 kept = job.opts["removeOnComplete"]
                 # Without fetch_next: a record taken by the same script would share this one's token.
                 move = self._backend.moveToCompleted(job, result, kept, delivery.token, fetch_next=False)

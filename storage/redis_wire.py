@@ -8,6 +8,7 @@ orphans jobs, so the exchange is made of redis-py's connection and pool only.
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from hiredis import pack_command
 from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
@@ -57,7 +58,6 @@ class Connection(Protocol):
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...
     async def check_health(self) -> None: ...
-    def pack_commands(self, commands: Iterable[Iterable[Argument]]) -> list[bytes]: ...
     async def send_packed_command(self, command: Iterable[bytes], check_health: bool = True) -> None: ...
     async def read_response(self) -> Any: ...
 
@@ -95,9 +95,9 @@ class Exchange:
         # The awaits of this cleanup need no shield: asyncio delivers a cancellation once, not at every await.
         try:
             await _freshened(connection)
-            packed = connection.pack_commands(self.commands)
+            packed = b"".join(map(_packed, self.commands))
             self.sent = True
-            await connection.send_packed_command(packed, check_health=False)
+            await connection.send_packed_command([packed], check_health=False)
             while len(self.replies) < len(self.commands):
                 self.replies.append(await _reply(connection))
         except BaseException:
@@ -121,6 +121,16 @@ class Exchange:
         lost = ReplyLost(f"Redis at {redis} did not answer {missing} of {len(self.commands)} commands: {why}.")
         lost.__cause__ = cause
         return [*self.replies, *[lost] * missing]
+
+
+def _packed(command: Command) -> bytes:
+    """The command as Redis reads it, by hiredis: redis-py's own packing costs a third of a busy process."""
+    try:
+        return pack_command(tuple(command))
+    except UnicodeEncodeError:
+        # A name that came out of Redis as bytes that are no UTF-8 goes back as the same bytes.
+        raw = (each.encode(errors="surrogateescape") if isinstance(each, str) else each for each in command)
+        return pack_command(tuple(raw))
 
 
 async def _freshened(connection: Connection) -> None:

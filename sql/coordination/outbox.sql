@@ -14,7 +14,7 @@ SELECT
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
 -- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
 WITH due AS (
-    SELECT outbox.job_id FROM coordination.outbox AS outbox
+    SELECT outbox.job_id, outbox.published_at IS NULL AS is_first FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2
         AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL) AND outbox.due_at <= now()
     ORDER BY outbox.due_at
@@ -23,7 +23,7 @@ WITH due AS (
 ),
 judged AS (
     SELECT
-        jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, jobs.has_live_lineage,
+        jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, due.is_first,
         NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
@@ -41,7 +41,7 @@ leased AS (
     RETURNING outbox.job_id
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.is_first,
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
 FROM leased
@@ -165,7 +165,7 @@ spent AS (
         AND room.start_seconds IS NOT NULL
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, true AS is_first,
     greatest(
         judged.priority >> least(floor(greatest(extract(epoch FROM now() - judged.run_at), 0) / 60), 30)::int, 1
     ) AS priority,

@@ -40,19 +40,19 @@ class Due:
     # Aged: what its own number has become by waiting.
     priority: int
     has_aged: bool
+    # Never published: there is nothing to look at.
+    is_first: bool
 
     @classmethod
     def of(cls, row: Row) -> Due:
-        return cls(row["job_id"], row["role"], row["kind"], row["generation"], row["priority"], row["has_aged"])
-
-    def record(self, attempts_max: int) -> Record:
-        return Record(
-            delivery_id=delivery_id(self.job_id, self.generation),
-            name=self.kind,
-            data={"job_id": str(self.job_id), "generation": self.generation},
-            priority=self.priority,
-            attempts=min(attempts_max, DELIVERY_ATTEMPTS_MAX),
-            backoff_milliseconds=BACKOFF_MILLISECONDS,
+        return cls(
+            row["job_id"],
+            row["role"],
+            row["kind"],
+            row["generation"],
+            row["priority"],
+            row["has_aged"],
+            row["is_first"],
         )
 
 
@@ -147,8 +147,10 @@ class Publisher:
         return ended
 
     async def _add_to(self, queue: DeliveryQueue, due: Sequence[Due]) -> list[Due]:
-        states = await queue.publish_many([one.record(self._settings.attempts_max) for one in due])
-        found = list(zip(due, states, strict=True))
+        await queue.add_many([self._record(one) for one in due if one.is_first])
+        published = [one for one in due if not one.is_first]
+        states = await queue.publish_many([self._record(one) for one in published])
+        found = list(zip(published, states, strict=True))
         aged = [
             (delivery_id(one.job_id, one.generation), one.priority)
             for one, state in found
@@ -160,6 +162,16 @@ class Publisher:
         # MISSING right after the adding: its hash is there and its place in the queue is not, so BullMQ will never
         # hand it out, and takes no second one under this id.
         return [one for one, state in found if state.is_terminal or state is RecordState.MISSING]
+
+    def _record(self, one: Due) -> Record:
+        return Record(
+            delivery_id=delivery_id(one.job_id, one.generation),
+            name=one.kind,
+            data={"job_id": str(one.job_id), "generation": one.generation},
+            priority=one.priority,
+            attempts=min(self._settings.attempts_max, DELIVERY_ATTEMPTS_MAX),
+            backoff_milliseconds=BACKOFF_MILLISECONDS,
+        )
 
     async def _advance(self, ended: Sequence[Due]) -> list[Due]:
         """Advance the generation of the jobs that are still unfinished; the others need no delivery."""

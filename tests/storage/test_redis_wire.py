@@ -36,9 +36,6 @@ class _Connection:
         if not self.healthy:
             raise ConnectionError("no PONG")
 
-    def pack_commands(self, commands: Iterable[Iterable[object]]) -> list[bytes]:
-        return [repr(list(command)).encode() for command in commands]
-
     async def send_packed_command(self, command: Iterable[bytes], check_health: bool = True) -> None:
         assert not check_health
         self.did.append("send")
