@@ -5,10 +5,10 @@ sent from one whose reply was lost, and may send twice. For a script that takes 
 orphans jobs, so the exchange is made of redis-py's connection and pool only.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, cast
 
-from hiredis import pack_command
+import hiredis
 from redis.exceptions import (
     BusyLoadingError,
     ClusterDownError,
@@ -27,6 +27,8 @@ from storage.errors import QueueUnavailable, ReplyLost, StorageError
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 
+# Its stub says that a command has one part.
+_pack_command = cast("Callable[[tuple[Argument, ...]], bytes]", cast("Any", hiredis).pack_command)
 _MESSAGE_LENGTH_MAX: Final = 200
 _SERVER_AT_FAULT: Final = (
     BusyLoadingError,
@@ -126,11 +128,11 @@ class Exchange:
 def _packed(command: Command) -> bytes:
     """The command as Redis reads it, by hiredis: redis-py's own packing costs a third of a busy process."""
     try:
-        return pack_command(tuple(command))
+        return _pack_command(tuple(command))
     except UnicodeEncodeError:
         # A name that came out of Redis as bytes that are no UTF-8 goes back as the same bytes.
         raw = (each.encode(errors="surrogateescape") if isinstance(each, str) else each for each in command)
-        return pack_command(tuple(raw))
+        return _pack_command(tuple(raw))
 
 
 async def _freshened(connection: Connection) -> None:

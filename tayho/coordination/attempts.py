@@ -10,7 +10,7 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from storage.database import Connection, Database, Row
+from storage.database import Asks, Connection, Database, Row
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
 from tayho.kernel.jobs import (
@@ -72,6 +72,7 @@ class End:
 
 async def begin(
     database: Database,
+    own: Asks,
     deliveries: Sequence[Delivery],
     *,
     worker_id: UUID,
@@ -82,6 +83,7 @@ async def begin(
 ) -> list[Begun]:
     """Begin an attempt for each delivery that may have one: in one statement, but for those that take a job over.
 
+    `own` runs the one statement, `database` the transaction of the others.
     Raises SerializationLost, StoreUnavailable, and CommitUnknown: under the same tokens, to ask again is right.
     """
     identities = {delivery.token: _identity(delivery) for delivery in deliveries}
@@ -101,8 +103,7 @@ async def begin(
             takes_over,
         )
 
-    async with database.connection() as connection:
-        rows = await ask(connection, list(known), takes_over=False)
+    rows = await own.run(lambda connection: ask(connection, list(known), takes_over=False))
     answered = {row["asked_token"]: row for row in rows}
     contended = [token for token, row in answered.items() if row["verdict"] == "contended"]
     if contended:
@@ -141,22 +142,22 @@ class EndedJob:
 class Ends:
     """Ends many attempts in one statement: the batch behind the group commit of completions."""
 
-    def __init__(self, database: Database, attempts_max: int) -> None:
-        self._database = database
+    def __init__(self, own: Asks, attempts_max: int) -> None:
+        """`own` runs the statement."""
+        self._own = own
         self._attempts_max = attempts_max
 
     async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[EndedJob | Exception]:
         """What became of each job, or StaleAttempt for those whose attempt is not current any more."""
         columns = FenceColumns.of([end.attempt for end in ends])
-        async with self._database.connection() as connection:
-            rows = await END_IF_CURRENT(
-                connection,
-                *columns.arguments(),
-                [end.verdict for end in ends],
-                [dict(end.detail) for end in ends],
-                [float(end.delay_seconds) for end in ends],
-                self._attempts_max,
-            )
+        arguments = (
+            *columns.arguments(),
+            [end.verdict for end in ends],
+            [dict(end.detail) for end in ends],
+            [float(end.delay_seconds) for end in ends],
+            self._attempts_max,
+        )
+        rows = await self._own.run(lambda connection: END_IF_CURRENT(connection, *arguments))
         step("attempt.after_end")
         ended = {row["job_id"]: EndedJob(row["state"], row["frees_a_limit"]) for row in rows}
         return [ended.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]

@@ -120,16 +120,19 @@ class Coordination(JobReader):
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
-        publisher = Publisher(self._database, self._queue_of, self._chain_id, self._environment, self._settings)
-        await every(
-            self._settings.poll_milliseconds / 1_000,
-            publisher.publish_due,
-            hint=self._outbox_hint,
-            transient=(StorageError,),
-            backoff_seconds_max=5,
-            on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
-            stop=drain,
-        )
+        async with self._database.reserve() as own:
+            publisher = Publisher(
+                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own
+            )
+            await every(
+                self._settings.poll_milliseconds / 1_000,
+                publisher.publish_due,
+                hint=self._outbox_hint,
+                transient=(StorageError,),
+                backoff_seconds_max=5,
+                on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
+                stop=drain,
+            )
 
     async def schedule(self, declared: Sequence[Declared], drain: Drain) -> None:
         """Fire the schedules until the drain: one job a slot, however many replicas do the same (DLV-13)."""
@@ -179,18 +182,21 @@ class Coordination(JobReader):
         """Register this process as a worker and run its roles' jobs until the drain is over."""
         row = WorkerRow(self._database, new_id(), drain)
         await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version)
-        worker = Worker(
-            self._database,
-            {role: self._queue_of(role) for role in self._settings.roles},
-            handlers,
-            row.worker_id,
-            self._chain_id,
-            self._environment,
-            self._settings,
-            drain,
-            self._outbox_hint.give,
-        )
-        await self._work_while_alive(row, worker)
+        async with self._database.reserve() as begins, self._database.reserve() as ends:
+            worker = Worker(
+                self._database,
+                {role: self._queue_of(role) for role in self._settings.roles},
+                handlers,
+                row.worker_id,
+                self._chain_id,
+                self._environment,
+                self._settings,
+                drain,
+                self._outbox_hint.give,
+                begins,
+                ends,
+            )
+            await self._work_while_alive(row, worker)
 
     async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
         async def once() -> None:

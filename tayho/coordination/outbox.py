@@ -8,7 +8,7 @@ from uuid import UUID
 
 from attrs import evolve, frozen
 
-from storage.database import Connection, Database, Row
+from storage.database import Asks, Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
 from tayho.coordination import store
@@ -66,8 +66,11 @@ class Publisher:
         chain_id: int,
         environment: str,
         settings: WorkerSettings,
+        own: Asks | None = None,
     ) -> None:
+        """`own` runs what is asked at every poll; without it, a connection is lent each time."""
         self._database = database
+        self._own = own or database
         self._queue_of = queue_of
         self._chain_id = chain_id
         self._environment = environment
@@ -82,10 +85,7 @@ class Publisher:
         added again by the same call. A record that ended in BullMQ while its job did not gets a new generation.
         Raises StoreUnavailable, QueueUnavailable or ReplyLost; the leased rows are due again after the lease.
         """
-        async with self._database.connection() as connection:
-            look = await store.DUE(connection, self._chain_id, self._environment)
-            is_any, is_any_limited = (False, False) if look is None else (look["unlimited"], look["limited"])
-            rows = await self._claim_due(connection) if is_any else []
+        rows, is_any_limited = await self._own.run(self._look_and_claim)
         limited = await self._claim_limited() if is_any_limited else []
         if not rows and not limited:
             return False
@@ -93,10 +93,15 @@ class Publisher:
         await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
         return len(rows) == CLAIM_MAX or bool(limited)
 
-    async def _claim_due(self, connection: Connection) -> list[Row]:
-        return await store.CLAIM_DUE(
+    async def _look_and_claim(self, connection: Connection) -> tuple[list[Row], bool]:
+        """What was due and is leased now, and whether anything is due that a limit may hold back."""
+        look = await store.DUE(connection, self._chain_id, self._environment)
+        if look is None or not look["unlimited"]:
+            return [], look is not None and look["limited"]
+        rows = await store.CLAIM_DUE(
             connection, self._chain_id, self._environment, CLAIM_MAX, float(LEASE_SECONDS), float(PAUSED_SECONDS)
         )
+        return rows, look["limited"]
 
     async def _claim_limited(self) -> list[Row]:
         """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
@@ -127,13 +132,9 @@ class Publisher:
             ended_ids = {one.job_id for one in ended}
             due = [one for one in due if one.job_id not in ended_ids] + renewed
         step("publish.after_add")
-        async with self._database.connection() as connection:
-            await store.MARK_PUBLISHED(
-                connection,
-                [one.job_id for one in due],
-                [one.generation for one in due],
-                float(self._settings.reconcile_seconds),
-            )
+        job_ids, generations = [one.job_id for one in due], [one.generation for one in due]
+        seconds = float(self._settings.reconcile_seconds)
+        await self._own.run(lambda connection: store.MARK_PUBLISHED(connection, job_ids, generations, seconds))
         step("publish.after_mark")
 
     async def _add(self, due: Sequence[Due]) -> list[Due]:

@@ -11,7 +11,7 @@ from nursery.cleanup import CleanupExpired, finish
 from nursery.coalesce import Coalescer, CoalescerClosed
 from rpc.errors import RpcError, is_passing
 from storage.commits import isolating
-from storage.database import Database
+from storage.database import Asks
 from storage.delivery import DeliveryQueue
 from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StorageError, StoreUnavailable
 from storage.records import Acknowledgement, Completion, Delivery, Failure, Return
@@ -45,14 +45,14 @@ class Runner:
 
     def __init__(
         self,
-        database: Database,
+        own: Asks,
         handlers: Mapping[str, Handler],
         settings: WorkerSettings,
         limit_freed: Callable[[], None],
     ) -> None:
-        """`limit_freed` is called when a job ended that counted against a limit."""
+        """`own` writes the ends. `limit_freed` is called when a job ended that counted against a limit."""
         self._handlers = handlers
-        self._ends = isolating(Ends(database, settings.attempts_max).end_all_if_current)
+        self._ends = isolating(Ends(own, settings.attempts_max).end_all_if_current)
         self._limit_freed = limit_freed
         self._finishes = Coalescer(
             self._finish_all, name="ends", items_max=ENDS_MAX, queued_max=10 * ENDS_MAX, parallel=ENDS_PARALLEL

@@ -12,7 +12,7 @@ import trio
 from nursery.drain import Drain
 from nursery.groups import unwrapped
 from storage.commits import again_if_lost
-from storage.database import Database
+from storage.database import Asks, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import CommitUnknown, StorageError
 from storage.records import Acknowledgement, Completion, Delivery, Failure, Return
@@ -53,15 +53,20 @@ class Worker:
         settings: WorkerSettings,
         drain: Drain,
         limit_freed: Callable[[], None],
+        begins: Asks,
+        ends: Asks,
     ) -> None:
-        """`queues` by role. `limit_freed` is called when a job ended that counted against a limit."""
-        self._database = database
+        """`queues` by role; `begins` and `ends` run the statements of every job.
+
+        `limit_freed` is called when a job ended that counted against a limit.
+        """
         self._queues = queues
         self._worker_id = worker_id
         self._drain = drain
         self._ask_to_begin = partial(
             begin,
             database,
+            begins,
             worker_id=worker_id,
             attempts_max=settings.attempts_max,
             chain_id=chain_id,
@@ -69,7 +74,7 @@ class Worker:
             kinds=list(handlers),
         )
         self._slots = Slots(settings.concurrency)
-        self._runner = Runner(database, handlers, settings, limit_freed)
+        self._runner = Runner(ends, handlers, settings, limit_freed)
         self._paused_roles: frozenset[str] = frozenset()
         self._pauses_changed = trio.Event()
         # PostgreSQL was away when last asked; nothing more is taken out of Redis meanwhile.
