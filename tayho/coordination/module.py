@@ -17,6 +17,7 @@ from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
 from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.jobs import enqueue_in
+from tayho.coordination.observing import observe_nothing
 from tayho.coordination.outbox import Publisher
 from tayho.coordination.reading import JobReader
 from tayho.coordination.schedule_declarations import problems_of as schedule_problems
@@ -25,7 +26,9 @@ from tayho.coordination.types import (
     Declared,
     Enqueued,
     Handler,
+    Happening,
     NewJob,
+    Observe,
     Settlement,
     WorkerSettings,
 )
@@ -54,7 +57,9 @@ class Coordination(JobReader):
         chain_id: int,
         environment: str,
         settings: WorkerSettings,
+        observe: Observe = observe_nothing,
     ) -> None:
+        self._observe = observe
         super().__init__(database, chain_id, environment)
         self._queue_of = queue_of
         self._settings = settings
@@ -122,7 +127,7 @@ class Coordination(JobReader):
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
         async with self._database.reserve() as own:
             publisher = Publisher(
-                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own
+                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own, self._observe
             )
             await every(
                 self._settings.poll_milliseconds / 1_000,
@@ -168,6 +173,7 @@ class Coordination(JobReader):
             for queue in queues:
                 recovered = await queue.recover_stalled()
                 if recovered:
+                    self._observe(Happening.STALLED, "", len(recovered))
                     log.warning("stalled_recovered", queue=queue.name, deliveries=recovered)
 
         await every(
@@ -195,6 +201,7 @@ class Coordination(JobReader):
                 self._outbox_hint.give,
                 begins,
                 ends,
+                self._observe,
             )
             await self._work_while_alive(row, worker)
 

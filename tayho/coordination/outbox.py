@@ -12,7 +12,8 @@ from storage.database import Asks, Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
 from tayho.coordination import store
-from tayho.coordination.types import WorkerSettings
+from tayho.coordination.observing import observe_nothing
+from tayho.coordination.types import Happening, Observe, WorkerSettings
 from tayho.kernel.steps import step
 
 CLAIM_MAX = 500
@@ -67,8 +68,10 @@ class Publisher:
         environment: str,
         settings: WorkerSettings,
         own: Asks | None = None,
+        observe: Observe = observe_nothing,
     ) -> None:
         """`own` runs what is asked at every poll; without it, a connection is lent each time."""
+        self._observe = observe
         self._database = database
         self._own = own or database
         self._queue_of = queue_of
@@ -136,6 +139,9 @@ class Publisher:
         seconds = float(self._settings.reconcile_seconds)
         await self._own.run(lambda connection: store.MARK_PUBLISHED(connection, job_ids, generations, seconds))
         step("publish.after_mark")
+        first = sum(one.is_first for one in due)
+        self._observe(Happening.PUBLISHED, "first", first)
+        self._observe(Happening.PUBLISHED, "again", len(due) - first)
 
     async def _add(self, due: Sequence[Due]) -> list[Due]:
         """Add a record for each, one round trip a role; return those whose record will not be handed out any more."""
@@ -177,6 +183,7 @@ class Publisher:
     async def _advance(self, ended: Sequence[Due]) -> list[Due]:
         """Advance the generation of the jobs that are still unfinished; the others need no delivery."""
         by_id = {one.job_id: one for one in ended}
+        self._observe(Happening.GENERATION_ADVANCED, "", len(ended))
         async with self._database.connection() as connection:
             rows = await store.ADVANCE_GENERATION_IF_UNFINISHED(
                 connection, list(by_id), [one.generation for one in by_id.values()]

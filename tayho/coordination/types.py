@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from enum import Enum
 from typing import TypeAlias
 from uuid import UUID
 
@@ -183,6 +184,21 @@ class ScheduleLine:
 
 
 Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
+
+
+class Happening(Enum):
+    """What coordination counts. The comment says what the count's label is."""
+
+    PUBLISHED = "published"  # "first" or "again"
+    GENERATION_ADVANCED = "generation_advanced"  # empty
+    DECLINED = "declined"  # the verdict
+    ENDED = "ended"  # the state that the job went to, or "stale"
+    LOCK_LOST = "lock_lost"  # empty
+    STALLED = "stalled"  # empty
+
+
+# Called with what happened, its label, and how often.
+Observe: TypeAlias = Callable[[Happening, str, int], None]
 
 
 @frozen

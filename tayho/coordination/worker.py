@@ -19,7 +19,7 @@ from storage.records import Acknowledgement, Completion, Delivery, Failure, Retu
 from tayho.coordination.attempts import Begun, begin
 from tayho.coordination.running import Runner
 from tayho.coordination.slots import Slots
-from tayho.coordination.types import Handler, WorkerSettings
+from tayho.coordination.types import Handler, Happening, Observe, WorkerSettings
 from tayho.coordination.workers import Orders
 from tayho.kernel.steps import step
 
@@ -55,6 +55,7 @@ class Worker:
         limit_freed: Callable[[], None],
         begins: Asks,
         ends: Asks,
+        observe: Observe,
     ) -> None:
         """`queues` by role; `begins` and `ends` run the statements of every job.
 
@@ -74,7 +75,8 @@ class Worker:
             kinds=list(handlers),
         )
         self._slots = Slots(settings.concurrency)
-        self._runner = Runner(ends, handlers, settings, limit_freed)
+        self._runner = Runner(ends, handlers, settings, limit_freed, observe)
+        self._observe = observe
         self._paused_roles: frozenset[str] = frozenset()
         self._pauses_changed = trio.Event()
         # PostgreSQL was away when last asked; nothing more is taken out of Redis meanwhile.
@@ -194,6 +196,7 @@ class Worker:
         if not declined:
             return
         for begun in declined:
+            self._observe(Happening.DECLINED, begun.verdict, 1)
             log.info("delivery_declined", delivery_id=begun.delivery.delivery_id, verdict=begun.verdict)
         try:
             await queue.acknowledge_many([_declining(begun) for begun in declined])
