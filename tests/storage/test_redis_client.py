@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import trustme
+from redis.asyncio.connection import SSLConnection
 
 from nursery.asyncio_bridge import open_bridge
 from storage.errors import QueueUnavailable
-from storage.redis_client import open_redis, problems_of
-from storage.redis_url import RedisUrlInvalid, parse_redis_url
+from storage.redis_client import open_redis
+from storage.redis_readiness import problems_of
+from storage.redis_url import ClusterTarget, RedisUrlInvalid, SentinelTarget, is_cluster_url, parse_redis_url
 from tests.storage.redis_process import free_port, running_redis
 
 PASSWORD = "s3cret-of-redis"
@@ -23,6 +25,13 @@ READY = {"redis_version": "7.0.15", "maxmemory_policy": "noeviction", "role": "m
         (f"rediss://:{PASSWORD}@[::1]:7000", "::1:7000 database 0"),
         ("rediss://redis.example?ssl_ca_certs=/etc/ca.pem&db=2", "redis.example:6379 database 2"),
         (f"unix://:{PASSWORD}@/run/redis.sock?db=4", "/run/redis.sock database 4"),
+        (
+            f"redis+sentinel://user:{PASSWORD}@one,two:7000,[::1]/tayho/3?sentinel_password={PASSWORD}",
+            "master tayho of sentinels one:26379, two:7000, [::1]:26379 database 3",
+        ),
+        ("rediss+sentinel://one/my.service", "master my.service of sentinels one:26379 database 0"),
+        (f"redis+cluster://:{PASSWORD}@one,two:7000,one:6379", "cluster of one:6379, two:7000"),
+        ("rediss+cluster://one/?ssl_ca_certs=/etc/ca.pem", "cluster of one:6379"),
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
@@ -50,6 +59,31 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
         f"redis://:{PASSWORD}@localhost?retry_on_timeout=yes",
         "unix://",
         f"redis://user:{PASSWORD}@[localhost",
+        f"redis://user:12#{PASSWORD}@localhost",
+        f"redis://user:12?ssl_keyfile={PASSWORD}@localhost",
+        f"redis+sentinel://:{PASSWORD}@localhost",
+        f"redis+sentinel://:{PASSWORD}@localhost/",
+        f"redis+sentinel://:{PASSWORD}@localhost/tayho/one",
+        f"redis+sentinel://:{PASSWORD}@localhost/tayho/1/2",
+        f"redis+sentinel://:{PASSWORD}@/tayho",
+        f"redis+sentinel://:{PASSWORD}@one,,two/tayho",
+        f"redis+sentinel://:{PASSWORD}@one,two:0/tayho",
+        f"redis+sentinel://:{PASSWORD}@one:65536/tayho",
+        f"redis+sentinel://:{PASSWORD}@one;two/tayho",
+        f"redis+sentinel://:{PASSWORD}@one/tayho?db=1",
+        f"redis+sentinel://:{PASSWORD}@one/tayho?sentinel_username=a",
+        f"redis+sentinel://:{PASSWORD}@one/tayho?socket_timeout=5",
+        f"redis+sentinel://user:12/{PASSWORD}@one/tayho",
+        f"redis+sentinel://user:12/tayho?{PASSWORD}@one/tayho",
+        f"redis+sentinel://user:12,13/tayho?ssl_keyfile={PASSWORD}@one/tayho",
+        f"redis+sentinel://user:12/tayho#{PASSWORD}@one/tayho",
+        f"redis+cluster://:{PASSWORD}@",
+        f"redis+cluster://:{PASSWORD}@one,two/0",
+        f"redis+cluster://:{PASSWORD}@one?db=0",
+        f"redis+cluster://:{PASSWORD}@one?sentinel_password={PASSWORD}",
+        f"redis+cluster://:{PASSWORD}@one:port",
+        f"redis+socket://:{PASSWORD}@one",
+        f"unix+sentinel://:{PASSWORD}@one/tayho",
     ],
 )
 def test_a_url_that_redis_py_would_misread_is_refused(url: str) -> None:
@@ -58,6 +92,24 @@ def test_a_url_that_redis_py_would_misread_is_refused(url: str) -> None:
         parse_redis_url(url)
     assert PASSWORD not in str(refused.value)
     assert refused.value.__cause__ is None
+
+
+def test_a_url_of_several_servers_is_taken_apart() -> None:
+    """Goal: each server gets the credentials that are meant for it. Method: every part given, and none of them."""
+    url = "rediss+sentinel://u%2C:p%40@one,two:7000/tayho/3?sentinel_username=s&sentinel_password=t%26&ssl_ca_certs=/ca"
+    target = parse_redis_url(url)
+    assert isinstance(target, SentinelTarget)
+    assert (target.sentinels, target.service) == ((("one", 26379), ("two", 7000)), "tayho")
+    tls = {"ssl_ca_certs": "/ca", "connection_class": SSLConnection}
+    assert target.settings == {"username": "u,", "password": "p@", "db": 3, **tls}
+    assert target.sentinel_settings == {"username": "s", "password": "t&", **tls}
+    bare = parse_redis_url("redis+sentinel://one/tayho")
+    assert isinstance(bare, SentinelTarget)
+    assert (bare.settings, bare.sentinel_settings) == ({}, {})
+    cluster = parse_redis_url("redis+cluster://:p@one,[::1]:7000")
+    assert isinstance(cluster, ClusterTarget)
+    assert (cluster.nodes, cluster.settings) == ((("one", 6379), ("::1", 7000)), {"password": "p"})
+    assert [is_cluster_url(each) for each in (url, "redis+cluster://one", "redis://one")] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +122,19 @@ def test_a_url_that_redis_py_would_misread_is_refused(url: str) -> None:
         ({"redis_version": ""}, "version unknown"),
         ({"maxmemory_policy": "allkeys-lru"}, "maxmemory-policy is allkeys-lru"),
         ({"role": "slave"}, "replica"),
-        ({"cluster_enabled": "1"}, "cluster node"),
+        ({"cluster_enabled": "1"}, "write REDIS_URL as redis+cluster://"),
+        ({"redis_mode": "sentinel", "maxmemory_policy": "not given"}, "write REDIS_URL as redis+sentinel://"),
     ],
 )
 def test_what_info_tells_is_judged(change: dict[str, str], told: str | None) -> None:
     """Goal: one clear sentence per problem. Method: a ready server's INFO with one line changed."""
     problems = problems_of({**READY, **change}, "here")
     assert problems == [] if told is None else len(problems) == 1 and told in problems[0]
+
+
+def test_a_node_of_a_cluster_is_ready_where_a_cluster_is_meant() -> None:
+    """Goal: the same INFO, another judgement. Method: a node's INFO, looked at as a cluster's."""
+    assert problems_of({**READY, "cluster_enabled": "1"}, "here", is_cluster=True) == []
 
 
 def test_a_silent_server_is_not_taken_for_ready() -> None:
