@@ -5,6 +5,7 @@ Nothing is retried silently. Whoever asks learns whether the command was not sen
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 import trio
@@ -170,30 +171,19 @@ def repeatable(reply: object) -> object:
 
 def _carriers(target: RedisTarget, connect_seconds: float) -> tuple[Carrier, Carrier]:
     """The ways for commands and for blocking waits."""
-    bounds = (CONNECTIONS_MAX, BLOCKING_CONNECTIONS_MAX)
     match target:
         case ClusterTarget():
-            slots = SlotMap(target)
-            commands, blocking = (
-                Cluster(slots, target.settings, connections_max=bound, connect_seconds=connect_seconds)
-                for bound in bounds
-            )
+            carrier = partial(Cluster, SlotMap(target), target.settings, connect_seconds=connect_seconds)
+            return carrier(connections_max=CONNECTIONS_MAX), carrier(connections_max=BLOCKING_CONNECTIONS_MAX)
         case SentinelTarget():
-            sentinels = Sentinels(target)
-            commands, blocking = (
-                OneServer(
-                    master_pool(target, sentinels, connections_max=bound, connect_seconds=connect_seconds), target.shown
-                )
-                for bound in bounds
-            )
+            pool = partial(master_pool, target, Sentinels(target), connect_seconds=connect_seconds)
+            commands = pool(connections_max=CONNECTIONS_MAX, is_waiting=False)
+            blocking = pool(connections_max=BLOCKING_CONNECTIONS_MAX, is_waiting=True)
         case _:
-            commands, blocking = (
-                OneServer(
-                    new_pool(target.settings, connections_max=bound, connect_seconds=connect_seconds), target.shown
-                )
-                for bound in bounds
-            )
-    return commands, blocking
+            pool = partial(new_pool, target.settings, connect_seconds=connect_seconds)
+            commands = pool(connections_max=CONNECTIONS_MAX)
+            blocking = pool(connections_max=BLOCKING_CONNECTIONS_MAX)
+    return OneServer(commands, target.shown), OneServer(blocking, target.shown)
 
 
 async def _close(carrier: Carrier) -> None:

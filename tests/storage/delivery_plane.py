@@ -54,12 +54,13 @@ def queue_on(
     lock_seconds: float = 30,
     stalled_interval_seconds: float = 0.05,
     *,
+    prefix: str = PREFIX,
     name: str = QUEUE,
     **options: Any,
 ) -> DeliveryQueue:
     return DeliveryQueue(
         server,
-        prefix=PREFIX,
+        prefix=prefix,
         name=name,
         lock_seconds=lock_seconds,
         stalled_interval_seconds=stalled_interval_seconds,

@@ -19,6 +19,7 @@ class RedisCluster:
     """The masters, each the owner of a third of the slots at first."""
 
     servers: list[RedisProcess]
+    buses: list[int]
     node_ids: list[str]
 
     @property
@@ -28,6 +29,15 @@ class RedisCluster:
     def owner_of(self, key: str) -> int:
         """Which master owned the key's slot at first."""
         return next(at for at, (first, last) in enumerate(_ranges()) if first <= key_slot(key.encode()) <= last)
+
+    @asynccontextmanager
+    async def replica_of(self, master: int) -> AsyncGenerator[RedisProcess]:
+        """A further node that replicates this master."""
+        async with _running_node(free_port()) as replica:
+            await replica.ask("CLUSTER", "MEET", "127.0.0.1", self.servers[0].port, self.buses[0])
+            await until(lambda: _is_whole(replica), seconds=20, what="the new node to know the cluster")
+            await replica.ask("CLUSTER", "REPLICATE", self.node_ids[master])
+            yield replica
 
     async def begin_move(self, key: str, source: int, target: int) -> None:
         """Let the slot of the key be on its way from the source to the target, with every key still at the source."""
@@ -64,9 +74,7 @@ async def running_cluster() -> AsyncGenerator[RedisCluster]:
         buses: list[int] = []
         for (first, last), epoch in zip(_ranges(), range(1, MASTERS + 1), strict=True):
             buses.append(free_port())
-            # By default the bus is on the port + 10000, which may not exist.
-            options = ("--cluster-enabled", "yes", "--cluster-port", str(buses[-1]), "--cluster-node-timeout", "2000")
-            server = await opened.enter_async_context(running_redis(*options))
+            server = await opened.enter_async_context(_running_node(buses[-1]))
             await server.ask("CLUSTER", "ADDSLOTSRANGE", first, last)
             await server.ask("CLUSTER", "SET-CONFIG-EPOCH", epoch)
             servers.append(server)
@@ -74,7 +82,15 @@ async def running_cluster() -> AsyncGenerator[RedisCluster]:
             await server.ask("CLUSTER", "MEET", "127.0.0.1", servers[0].port, buses[0])
         for server in servers:
             await until(lambda server=server: _is_whole(server), seconds=20, what="the cluster to be whole")
-        yield RedisCluster(servers, [await server.ask("CLUSTER", "MYID") for server in servers])
+        yield RedisCluster(servers, buses, [await server.ask("CLUSTER", "MYID") for server in servers])
+
+
+@asynccontextmanager
+async def _running_node(bus: int) -> AsyncGenerator[RedisProcess]:
+    """A node that knows no other. By default its bus would be on its port + 10000, which may not exist."""
+    options = ("--cluster-port", str(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+    async with running_redis("--cluster-enabled", "yes", *options) as node:
+        yield node
 
 
 async def _is_whole(server: RedisProcess) -> bool:

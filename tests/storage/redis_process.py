@@ -57,7 +57,8 @@ class RedisProcess:
     async def start(self) -> None:
         """Start it and return once it answers."""
         command = ["redis-server", str(self.file), "--bind", "127.0.0.1", "--port", str(self.port),
-                   "--unixsocket", str(self.socket), "--save", "", "--dir", str(self.directory), "--loglevel", "warning", *self.options]  # fmt: skip
+                   "--unixsocket", str(self.socket), "--save", "", "--dir", str(self.directory),
+                   "--loglevel", "warning", *self.options]  # fmt: skip
         with (self.directory / "log").open("ab") as log:
             self._process = await trio.lowlevel.open_process(command, stdin=None, stdout=log, stderr=log)
         await until(self._answers, seconds=20, what=f"redis-server on port {self.port}")

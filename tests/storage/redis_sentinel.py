@@ -47,6 +47,15 @@ class SentinelService:
         await until(begun, seconds=15, what="a replica that is fit for the failover")
         await until(self.second_is_master, seconds=15, what="the failover")
 
+    async def replicated(self) -> None:
+        """Return once the replica has all that the master has."""
+
+        async def caught_up() -> bool:
+            _, offset, replicas = await self.first.ask("ROLE")
+            return [int(replica[2]) for replica in replicas] == [offset]
+
+        await until(caught_up, what="the replica to have everything")
+
     async def second_is_master(self) -> bool:
         """Whether the failover is done, for the sentinel and for both servers that are alive."""
         address = await self.sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
@@ -69,11 +78,13 @@ async def running_sentinel() -> AsyncGenerator[SentinelService]:
 
 
 @asynccontextmanager
-async def running_sentinel_of(port: int) -> AsyncGenerator[RedisProcess]:
+async def running_sentinel_of(port: int, *options: str) -> AsyncGenerator[RedisProcess]:
     """A sentinel that takes the server on this port for the service's master."""
     lines = [f"monitor {SERVICE} 127.0.0.1 {port} 1", *_TIMES]
-    async with running_redis("--sentinel", configuration="".join(f"sentinel {line}\n" for line in lines)) as sentinel:
-        yield sentinel
+    async with running_redis(
+        "--sentinel", *options, configuration="\n".join(f"sentinel {line}" for line in lines)
+    ) as one:
+        yield one
 
 
 async def _replicates(replica: RedisProcess) -> bool:
