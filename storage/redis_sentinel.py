@@ -72,7 +72,8 @@ class Sentinels:
         except (RedisError, OSError):
             self._ask_at = time.monotonic() + UNWATCHED_SECONDS
             return True
-        self._ask_at = time.monotonic() + BELIEVED_SECONDS
+        if named == address:
+            self._ask_at = time.monotonic() + BELIEVED_SECONDS
         return named == address
 
     @property

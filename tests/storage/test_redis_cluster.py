@@ -10,7 +10,7 @@ from redis.crc import key_slot
 
 from nursery.asyncio_bridge import open_bridge
 from storage.delivery import DeliveryQueue
-from storage.errors import QueueUnavailable, StorageError
+from storage.errors import QueueUnavailable, ReplyLost, StorageError
 from storage.records import Completion, RecordState
 from storage.redis_client import RedisServer, open_redis
 from storage.redis_cluster import is_in_one_slot
@@ -138,6 +138,16 @@ async def test_a_slot_on_its_way_is_asked_for_key_by_key() -> None:
         # Keys of one command on both nodes: neither can serve it, and nothing is done.
         [torn] = await moving.server.ask([("MGET", *keys)])
         assert isinstance(torn, QueueUnavailable)
+
+
+async def test_a_script_that_meets_a_key_of_another_node_is_unknown() -> None:
+    """Goal: what a broken script had done by then is not taken for undone. Method: it writes, then reads elsewhere."""
+    async with _moving() as moving:
+        script = "redis.call('SET', KEYS[1], 'half') return redis.call('GET', ARGV[1])"
+        foreign = _prefix_on(moving.cluster, moving.target)
+        [reply] = await moving.server.ask([("EVAL", script, 1, f"{PREFIX}:a", foreign)])
+        assert isinstance(reply, ReplyLost)
+        assert await moving.server.ask_one(("GET", f"{PREFIX}:a")) == "half"
 
 
 async def test_a_wait_goes_with_its_slot() -> None:

@@ -7,7 +7,9 @@ import pytest
 from attrs import define, field
 from redis.exceptions import (
     BusyLoadingError,
+    ClusterDownError,
     ConnectionError,  # noqa: A004
+    MasterDownError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -95,6 +97,9 @@ async def test_every_command_has_its_own_reply_or_refusal() -> None:
         (ResponseError("BUSY Redis is busy running a script"), QueueUnavailable),
         (ResponseError("NOREPLICAS Not enough good replicas to write"), QueueUnavailable),
         (ResponseError("BUSYGROUP Consumer Group name already exists"), QueueRefused),
+        (ClusterDownError("The cluster is down"), Deposed),
+        (MasterDownError("Link with MASTER is down"), Deposed),
+        (ResponseError("Script attempted to access a non local key in a cluster node"), ReplyLost),
         (ResponseError("x" * 5000), QueueRefused),
     ],
 )
