@@ -54,9 +54,21 @@ class RedisCluster:
         return bool(keys)
 
     async def end_move(self, key: str, target: int) -> None:
-        """Give the slot, whose keys are all moved, to the target; every master is told, the target first."""
+        """Give the slot, whose keys are all moved, to the target; returns when every master has heard of it.
+
+        Before that, the next move could begin under an epoch that another node claims too, and be undone.
+        """
         for server in (self.servers[target], *self.servers):
             await server.ask("CLUSTER", "SETSLOT", key_slot(key.encode()), "NODE", self.node_ids[target])
+        await until(self._agrees, seconds=10, what="the masters to agree on the slot's owner")
+
+    async def _agrees(self) -> bool:
+        """Whether all masters have the same epoch and slots for each."""
+        seen: set[frozenset[tuple[str, ...]]] = set()
+        for server in self.servers:
+            nodes = [line.split() for line in (await server.ask("CLUSTER", "NODES")).splitlines()]
+            seen.add(frozenset((node[0], node[6], *node[8:]) for node in nodes))
+        return len(seen) == 1
 
     async def move(self, key: str, source: int, target: int) -> None:
         """Move the slot of the key, few keys at a time."""

@@ -139,6 +139,22 @@ async def test_a_sentinel_that_is_behind_the_times_is_not_believed() -> None:
             assert await queue_on(server).publish_many([a_record()]) == [RecordState.WAITING]
 
 
+async def test_a_silent_sentinel_is_passed_over_the_next_time() -> None:
+    """Goal: one dead guide stops nothing. Method: a frozen sentinel first, and deadlines too short to wait for it."""
+    async with (
+        running_redis() as master,
+        running_sentinel_of(master.port) as silent,
+        running_sentinel_of(master.port) as living,
+        open_bridge(),
+    ):
+        silent.freeze()
+        url = f"redis+sentinel://127.0.0.1:{silent.port},127.0.0.1:{living.port}/{SERVICE}"
+        async with open_redis(url, command_seconds=0.8) as server:
+            [problem] = await server.check()
+            assert "did not answer in time" in problem
+            assert await server.check() == []
+
+
 async def test_what_the_url_gets_wrong_is_told() -> None:
     """Goal: one clear sentence each. Method: another service's name; a sentinel given for a server; passwords."""
     async with (
