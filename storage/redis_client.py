@@ -104,8 +104,9 @@ class RedisServer:
         versions: list[str] = []
         try:
             for shown, carrier in await self._masters():
-                [reply] = await self._exchange(carrier, self._command_slots, [["INFO"]], self.command_seconds)
-                info = parsed_info(str(repeatable(reply)))
+                asked = [["INFO"], ["CLUSTER", "INFO"]] if self.is_cluster else [["INFO"]]
+                replies = await self._exchange(carrier, self._command_slots, asked, self.command_seconds)
+                info = parsed_info("\n".join(str(repeatable(reply)) for reply in replies))
                 versions.append(info.get("redis_version", ""))
                 problems += problems_of(info, shown, is_cluster=self.is_cluster)
         except StorageError as error:

@@ -6,6 +6,7 @@ as on one server: a lost reply stays lost.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Final, cast
 
 from redis.crc import key_slot
@@ -121,21 +122,24 @@ class Cluster:
 
     async def aclose(self) -> None:
         """As Carrier."""
-        for pool in self._pools.values():
-            await pool.aclose()
+        async with AsyncExitStack() as all_of_them:
+            for pool in self._pools.values():
+                all_of_them.push_async_callback(pool.aclose)
 
     async def _follow(self, exchange: Exchange, node: Address) -> None:
         """Send the redirected commands, and no others, where they belong; what is not executed in the end stays so."""
+        said_by = dict.fromkeys(range(len(exchange.replies)), node)
         for _ in range(REDIRECTS_MAX):
             parts: dict[tuple[Address, bool], list[int]] = defaultdict(list)
             for at, reply in enumerate(exchange.replies):
                 if isinstance(reply, Redirected):
-                    parts[(reply.host or node[0], reply.port), reply.is_asking].append(at)
+                    parts[(reply.host or said_by[at][0], reply.port), reply.is_asking].append(at)
             if not parts:
                 return
             for (target, is_asking), places in parts.items():
                 if not is_asking:
                     self._slots.forget()
+                said_by.update(dict.fromkeys(places, target))
                 await self._send_on(exchange, places, target, is_asking=is_asking)
 
     async def _send_on(self, exchange: Exchange, places: Sequence[int], target: Address, *, is_asking: bool) -> None:

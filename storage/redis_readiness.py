@@ -13,7 +13,7 @@ def parsed_info(text: str) -> dict[str, str]:
 
 
 def problems_of(info: Mapping[str, str], shown: str, *, is_cluster: bool = False) -> list[str]:
-    """One sentence per problem. `is_cluster`: the server is meant to be a node of a cluster."""
+    """One sentence per problem. `is_cluster`: the server is meant to be a node of one, and told CLUSTER INFO too."""
     if info.get("redis_mode") == "sentinel":
         return [f"Redis at {shown} is a sentinel: write REDIS_URL as redis+sentinel://host[:port],host…/service."]
     problems: list[str] = []
@@ -27,6 +27,11 @@ def problems_of(info: Mapping[str, str], shown: str, *, is_cluster: bool = False
         )
     if info.get("role") == "slave":
         problems.append(f"Redis at {shown} is a replica and takes no writes: point REDIS_URL at its master.")
+    state = info.get("cluster_state", "not given")
+    if is_cluster and state != "ok":
+        problems.append(
+            f"Redis at {shown} finds its cluster not whole (cluster_state is {state}): bring its nodes back."
+        )
     if info.get("cluster_enabled") == "1" and not is_cluster:
         problems.append(f"Redis at {shown} is a cluster node: write REDIS_URL as redis+cluster://host[:port],host….")
     return problems

@@ -11,6 +11,7 @@ from typing import Any
 
 import hiredis
 import trio
+import trustme
 
 from tests.waiting import until
 
@@ -99,6 +100,19 @@ async def running_redis(*options: str, configuration: str = "") -> AsyncGenerato
             yield process
         finally:
             await process.kill()
+
+
+def tls_options(folder: Path, port: int) -> list[str]:
+    """What makes a server speak TLS on this port, under an authority of its own: `folder`/ca.pem."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    options = ["--tls-port", str(port), "--tls-auth-clients", "no"]
+    for name, file in (("cert", "cert"), ("key", "key"), ("ca-cert", "ca")):
+        options += [f"--tls-{name}-file", str(folder / f"{file}.pem")]
+    return options
 
 
 def free_port() -> int:

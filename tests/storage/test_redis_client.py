@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
-import trustme
 from redis.asyncio.connection import SSLConnection
 
 from nursery.asyncio_bridge import open_bridge
 from storage.errors import QueueUnavailable
-from storage.redis_client import open_redis
+from storage.redis_client import RedisServer, open_redis
 from storage.redis_readiness import problems_of
 from storage.redis_url import ClusterTarget, RedisUrlInvalid, SentinelTarget, is_cluster_url, parse_redis_url
-from tests.storage.redis_process import free_port, running_redis
+from tests.storage.redis_process import free_port, running_redis, tls_options
+from tests.storage.redis_sentinel import SERVICE, running_sentinel_of
+from tests.waiting import until
 
 PASSWORD = "s3cret-of-redis"
 READY = {"redis_version": "7.0.15", "maxmemory_policy": "noeviction", "role": "master", "cluster_enabled": "0"}
@@ -133,8 +134,12 @@ def test_what_info_tells_is_judged(change: dict[str, str], told: str | None) -> 
 
 
 def test_a_node_of_a_cluster_is_ready_where_a_cluster_is_meant() -> None:
-    """Goal: the same INFO, another judgement. Method: a node's INFO, looked at as a cluster's."""
-    assert problems_of({**READY, "cluster_enabled": "1"}, "here", is_cluster=True) == []
+    """Goal: the same INFO, another judgement. Method: a node's INFO, looked at as a cluster's; whole, not, untold."""
+    node = {**READY, "cluster_enabled": "1", "cluster_state": "ok"}
+    assert problems_of(node, "here", is_cluster=True) == []
+    [problem] = problems_of({**node, "cluster_state": "fail"}, "here", is_cluster=True)
+    assert "cluster_state is fail" in problem
+    assert len(problems_of({**READY, "cluster_enabled": "1"}, "here", is_cluster=True)) == 1
 
 
 def test_a_silent_server_is_not_taken_for_ready() -> None:
@@ -194,18 +199,43 @@ async def test_a_wrong_password_is_told_without_the_password() -> None:
 @pytest.mark.services
 async def test_tls_is_verified(tmp_path: Path) -> None:
     """Goal: rediss means a proven server. Method: a real TLS server under a test authority, known and unknown."""
-    authority = trustme.CA()
-    certificate = authority.issue_cert("127.0.0.1")
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
-    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
     port = free_port()
-    options = ["--tls-port", str(port), "--tls-auth-clients", "no"]
-    for name, file in (("cert", "cert"), ("key", "key"), ("ca-cert", "ca")):
-        options += [f"--tls-{name}-file", str(tmp_path / f"{file}.pem")]
-    async with running_redis(*options) as _, open_bridge():
+    async with running_redis(*tls_options(tmp_path, port)) as _, open_bridge():
         async with open_redis(f"rediss://127.0.0.1:{port}?ssl_ca_certs={tmp_path / 'ca.pem'}") as server:
             assert await server.check() == []
         async with open_redis(f"rediss://127.0.0.1:{port}") as server:
             [problem] = await server.check()
             assert "cannot be reached" in problem
+
+
+@pytest.mark.services
+async def test_tls_holds_for_every_form(tmp_path: Path) -> None:
+    """Goal: rediss is TLS to all servers of a form. Method: a service and a cluster with TLS ports; known and not."""
+    folders = [tmp_path / name for name in ("master", "node", "sentinel")]
+    for folder in folders:
+        folder.mkdir()
+    ports = [free_port() for _ in folders]
+    master_tls, node_tls, sentinel_tls = map(tls_options, folders, ports)
+    cluster = ("--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port()))
+    authorities = tmp_path / "all.pem"
+    authorities.write_text("".join((folder / "ca.pem").read_text() for folder in folders))
+    # The sentinel trusts the master by the same file.
+    (folders[2] / "ca.pem").write_text(authorities.read_text())
+    async with (
+        running_redis(*master_tls),
+        running_redis(*node_tls, *cluster) as node,
+        running_sentinel_of(ports[0], *sentinel_tls, "--tls-replication", "yes"),
+        open_bridge(),
+    ):
+        await node.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        for form in (f"rediss+sentinel://127.0.0.1:{ports[2]}/{SERVICE}", f"rediss+cluster://127.0.0.1:{ports[1]}"):
+            async with open_redis(f"{form}?ssl_ca_certs={authorities}") as server:
+                await until(lambda server=server: _is_ready(server), what=f"{form} to be ready")
+                assert await server.ask_one(("SET", "key", "1")) == "OK"
+            async with open_redis(form) as server:
+                [problem] = await server.check()
+                assert "certificate verify failed" in problem
+
+
+async def _is_ready(server: RedisServer) -> bool:
+    return await server.check() == []

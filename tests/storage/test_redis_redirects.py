@@ -136,11 +136,12 @@ async def test_a_slot_that_is_still_moving_is_asked_for_and_not_learned(nodes: d
 
 
 async def test_a_node_without_a_name_means_the_host_that_was_asked(nodes: dict[Address, _Node]) -> None:
-    """Goal: Redis' short form of a redirection. Method: an address without a host."""
-    nodes["home", 9] = _Node()
-    nodes[HOME].says = {"a": MovedError("1 :9")}
-    assert await _carried("a") == (["GET a done"], _Slots(forgotten=1))
-    assert nodes["home", 9].heard == ["GET a"]
+    """Goal: Redis' short form of a redirection. Method: addresses without a host, at home and away."""
+    nodes["home", 9], nodes["away", 9] = _Node(), _Node()
+    nodes[HOME].says, nodes[AWAY].says = {"a": MovedError("1 :9"), "b": _moved()}, {"b": MovedError("1 :9")}
+    replies, _ = await _carried("a", "b")
+    assert replies == ["GET a done", "GET b done"]
+    assert (nodes["home", 9].heard, nodes["away", 9].heard) == (["GET a"], ["GET b"])
 
 
 async def test_what_cannot_be_sent_on_was_not_executed(nodes: dict[Address, _Node]) -> None:
