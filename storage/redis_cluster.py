@@ -29,7 +29,10 @@ _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA"})
 def slot_of(command: Command) -> int | None:
     """The slot of the command's first key; None for one without arguments. What is no key gets some slot or other."""
     at = 3 if command[0] in _SCRIPTS else 1
-    return key_slot(str(command[at]).encode(errors="surrogateescape"), SLOTS) if len(command) > at else None
+    if len(command) <= at:
+        return None
+    key = command[at]
+    return key_slot(key if isinstance(key, bytes) else str(key).encode(errors="surrogateescape"), SLOTS)
 
 
 def is_in_one_slot(beginning: str) -> bool:

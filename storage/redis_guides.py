@@ -10,7 +10,7 @@ from redis.exceptions import (
 
 from storage.redis_pools import new_connection
 from storage.redis_url import Address, shown_address
-from storage.redis_wire import Command
+from storage.redis_wire import Command, packed_command
 
 # For each of connecting and answering. Far below the deadline of an exchange, so that one silent guide does not
 # spend it.
@@ -66,7 +66,7 @@ class Guides:
         connection = new_connection(self._settings, guide, seconds=GUIDE_SECONDS)
         try:
             await connection.connect()
-            await connection.send_packed_command(connection.pack_commands([command]), check_health=False)
+            await connection.send_packed_command([packed_command(command)], check_health=False)
             return await connection.read_response()
         finally:
             await connection.disconnect(nowait=True)

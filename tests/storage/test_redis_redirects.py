@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import hiredis
 import pytest
 import trio
 from attrs import define, field
@@ -54,13 +55,13 @@ class _Node:
     async def check_health(self) -> None:
         """It is always well."""
 
-    def pack_commands(self, commands: Iterable[Iterable[object]]) -> list[bytes]:
-        return [" ".join(map(str, command)).encode() for command in commands]
-
     async def send_packed_command(self, command: Iterable[bytes], check_health: bool = True) -> None:
-        words = [each.decode() for each in command]
-        self.heard += words
-        self.unread += words
+        requests = hiredis.Reader(encoding="utf-8")
+        for each in command:
+            requests.feed(each)
+        while (words := requests.gets()) is not False:
+            self.heard.append(" ".join(words))
+            self.unread.append(self.heard[-1])
 
     async def read_response(self) -> Any:
         word = self.unread.pop(0)
@@ -192,6 +193,7 @@ async def test_a_deposed_node_is_left_and_the_map_forgotten(nodes: dict[Address,
         (("EVAL", "return 1", 1, "{q}:a"), ("GET", "q")),
         (("BZPOPMIN", "{q}:marker", "1.000"), ("GET", "q")),
         (("HGETALL", "{q}:\udcff"), ("GET", "q")),
+        (("HGETALL", b"{q}:\xff"), ("GET", "q")),
         (("PING",), None),
         (("EVAL", "return 1", 0), None),
     ],
