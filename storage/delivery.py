@@ -29,6 +29,7 @@ from storage.records import (
     Return,
 )
 from storage.redis_client import RedisServer, repeatable
+from storage.redis_cluster import is_in_one_slot
 
 # What one call sends at most, so that no exchange holds up Redis or the event loop for long.
 BATCH_MAX: Final = 1000
@@ -78,10 +79,15 @@ class DeliveryQueue:
         two intervals.
 
         Raises:
-            ValueError: a name or prefix that BullMQ's keys cannot carry.
+            ValueError: a name or prefix that BullMQ's keys cannot carry, or in a cluster one that scatters them.
         """
         if not prefix or not name or ":" in name:
             raise ValueError(f"Queue {name!r}, prefix {prefix!r}: neither may be empty, and the name may not hold ':'.")
+        if server.is_cluster and not is_in_one_slot(f"{prefix}:{name}:"):
+            raise ValueError(
+                f"Queue {name!r}, prefix {prefix!r}: a cluster would scatter its keys over all nodes. Put the prefix "
+                "in braces (QUEUE_PREFIX), which make it their hash tag."
+            )
         self.name = name
         self.lock_seconds = lock_seconds
         self.stalled_interval_seconds = stalled_interval_seconds or lock_seconds / 2
