@@ -113,9 +113,9 @@ GUARDS = (
     Guard(
         "a state is left only by a listed arrow",
         "sql/migrations/0002_coordination.sql",
-        "FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();\n"
-        "-- Retention",
-        "FOR EACH ROW WHEN (false) EXECUTE FUNCTION tayho.refuse_unlisted_transition();\n-- Retention",
+        "CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs\n"
+        "FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state)",
+        "CREATE TRIGGER jobs_transition BEFORE UPDATE ON coordination.jobs\nFOR EACH ROW WHEN (false)",
         "tests/coordination/test_transitions.py::test_a_job_takes_exactly_the_listed_arrows",
     ),
     Guard(
