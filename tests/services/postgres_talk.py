@@ -19,6 +19,7 @@ _ALONE: Final = b"pX"
 # The last message of the answer to a turn that a Flush ends, by the last message before the Flush.
 _FLUSHED: Final = {b"P": b"1E", b"B": b"2E", b"D": b"TnE", b"E": b"CIsE"}
 _READY: Final = b"Z"
+_COMMIT: Final = "storage/session.commit"
 
 
 @frozen
@@ -43,6 +44,7 @@ class PostgresTalk:
         # What the client prepared on this connection, by its name for it.
         self._prepared: dict[bytes, str] = {}
         self._portals: dict[bytes, str] = {}
+        self._executed_last = ""
 
     def asked(self, chunk: bytes) -> list[Request]:
         self._asking += chunk
@@ -94,28 +96,35 @@ class PostgresTalk:
 
     def _ended_turn(self) -> Request:
         messages, self._messages = self._messages, []
-        labels = [label for kind, message in messages for label in self._labels(kind, message)]
+        labels: list[str] = []
+        for kind, message in messages:
+            labels += self._labels(kind, message)
         request = Request(b"".join(message for _, message in messages), tuple(labels))
         flushed = len(messages) > 1 and messages[-1][0] == b"H"
         self._turns.append(_Turn(request, _FLUSHED.get(messages[-2][0], _READY) if flushed else _READY))
         self.unanswered.append(request)
         return request
 
-    def _labels(self, kind: bytes, message: bytes) -> Iterator[str]:
-        """What is executed under its own name, what is only prepared as `prepare` and the name."""
+    def _labels(self, kind: bytes, message: bytes) -> list[str]:
+        """What is executed goes under its own name, what is only prepared under `prepare` and the name."""
         words = message[5:].split(b"\0", 2)
         match kind:
-            case b"Q":
-                yield name_of(words[0].decode())
             case b"P":
                 self._prepared[words[0]] = name_of(words[1].decode())
-                yield f"prepare {self._prepared[words[0]]}"
+                return [f"prepare {self._prepared[words[0]]}"]
             case b"B":
                 self._portals[words[0]] = self._prepared.get(words[1], "unknown")
+                return []
+            case b"Q":
+                executed = name_of(words[0].decode())
             case b"E":
-                yield self._portals.get(words[0], "unknown")
+                executed = self._portals.get(words[0], "unknown")
             case _:
-                pass
+                return []
+        # A commit is as many things as there are transactions: it is also known by what it commits.
+        labels = [executed, f"{executed} after {self._executed_last}"] if executed == _COMMIT else [executed]
+        self._executed_last = executed
+        return labels
 
 
 def name_of(sql: str) -> str:

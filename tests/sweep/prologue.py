@@ -1,0 +1,70 @@
+"""What was before the play begins: jobs that others left behind. It goes behind the scenes, where nothing is lost."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from attrs import evolve
+
+from nursery.drain import Drain
+from storage.records import Delivery, Record, delivery_id
+from tayho.coordination.attempts import begin
+from tayho.coordination.outbox import Publisher
+from tayho.coordination.workers import WorkerRow
+from tayho.kernel.ids import new_id
+from tests.sweep.parts import KIND, part
+from tests.sweep.stage import CHAIN_ID, ENVIRONMENT, ROLE, SETTINGS, Plane, Stage
+
+EARLY_SECONDS = 0.6
+
+
+async def prologue(stage: Stage) -> None:
+    """A delivery whose holder vanished, one that ended in the queue alone, one too early, and a spent job."""
+    plane = stage.back
+    dead = WorkerRow(plane.database, new_id(), Drain(seconds=1))
+    await dead.register("vanished", CHAIN_ID, ENVIRONMENT, [ROLE], "0")
+    await dead.stop()
+
+    vanished = (await plane.coordination.enqueue(part("held by one who vanished"))).job_id
+    failed = (await plane.coordination.enqueue(part("failed in the queue alone"))).job_id
+    await Publisher(plane.database, lambda _: plane.queue, CHAIN_ID, ENVIRONMENT, SETTINGS).publish_due()
+    deliveries = {each.delivery_id: each for each in await stage.vanishing.fetch(2)}
+    await plane.queue.fail(deliveries[delivery_id(failed, 1)], "by somebody else", retry=False)
+    await _begin(plane, deliveries[delivery_id(vanished, 1)], dead.worker_id)
+    await _make_due(plane, failed)
+
+    await _deliver_early(plane)
+
+    spent = (await plane.coordination.enqueue(part("spent"))).job_id
+    for _ in range(SETTINGS.attempts_max):
+        await _begin(plane, _made_up(spent), dead.worker_id)
+
+
+async def _deliver_early(plane: Plane) -> None:
+    async with plane.database.connection() as connection:
+        now = await connection.fetchval("SELECT now()")
+    later = evolve(part("delivered too early"), run_at=now + timedelta(seconds=EARLY_SECONDS))
+    early = (await plane.coordination.enqueue(later)).job_id
+    await plane.queue.publish_many([Record(delivery_id(early, 1), KIND, {}, later.priority, SETTINGS.attempts_max, 1)])
+
+
+async def _make_due(plane: Plane, job_id: UUID) -> None:
+    async with plane.database.connection() as connection:
+        await connection.execute("UPDATE coordination.outbox SET due_at = now() WHERE job_id = $1", job_id)
+
+
+def _made_up(job_id: UUID) -> Delivery:
+    """A delivery that Redis knows nothing of any more."""
+    return Delivery(delivery_id(job_id, 1), new_id().hex, KIND, {}, 0, SETTINGS.attempts_max, 0, None, None, {})
+
+
+async def _begin(plane: Plane, delivery: Delivery, worker_id: UUID) -> None:
+    (begun,) = await begin(
+        plane.database,
+        [delivery],
+        worker_id=worker_id,
+        attempts_max=SETTINGS.attempts_max,
+        chain_id=CHAIN_ID,
+        environment=ENVIRONMENT,
+        kinds=[KIND],
+    )
+    assert begun.verdict == "begun"
