@@ -11,6 +11,7 @@ from uuid import UUID
 from attrs import field, frozen
 
 from storage.database import Asks, Connection, Database, Row
+from storage.errors import CommitUnknown
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
 from tayho.kernel.jobs import (
@@ -148,7 +149,20 @@ class Ends:
         self._attempts_max = attempts_max
 
     async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[EndedJob | Exception]:
-        """What became of each job, or StaleAttempt for those whose attempt is not current any more."""
+        """What became of each job, or StaleAttempt for those whose attempt is not current any more.
+
+        Where the connection breaks under it, it is asked for once more: an end that did take effect is then stale, and
+        one that did not is written after all, instead of the work being done again and spending another attempt.
+        """
+        try:
+            rows = await self._end_all(ends)
+        except CommitUnknown:
+            rows = await self._end_all(ends)
+        step("attempt.after_end")
+        ended = {row["job_id"]: EndedJob(row["state"], row["frees_a_limit"]) for row in rows}
+        return [ended.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
+
+    async def _end_all(self, ends: Sequence[End]) -> list[Row]:
         columns = FenceColumns.of([end.attempt for end in ends])
         arguments = (
             *columns.arguments(),
@@ -157,10 +171,7 @@ class Ends:
             [float(end.delay_seconds) for end in ends],
             self._attempts_max,
         )
-        rows = await self._own.run(lambda connection: END_IF_CURRENT(connection, *arguments))
-        step("attempt.after_end")
-        ended = {row["job_id"]: EndedJob(row["state"], row["frees_a_limit"]) for row in rows}
-        return [ended.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
+        return await self._own.run(lambda connection: END_IF_CURRENT(connection, *arguments))
 
 
 def end_of(attempt: Attempt, outcome: Outcome) -> End | Ended:
