@@ -23,7 +23,7 @@ from tests.sweep.stage import ROLE, SETTINGS, Plane
 
 KIND: Final = "part"
 # Longer than the time between two renewals, so that a lock is extended under the handler.
-LONG_SECONDS: Final = SETTINGS.lock_seconds / 2
+LONG_SECONDS: Final = SETTINGS.lock_seconds * 0.45
 
 
 @frozen
@@ -33,6 +33,8 @@ class End:
     state: str
     # The state of its last attempt; every one before it was failed, returned or lost.
     last_attempt: str
+    # Attempts whose holder vanished, all of them in the prologue.
+    lost: int = 0
 
 
 _COMPLETED: Final = End("completed", "completed")
@@ -51,10 +53,10 @@ ENDS: Final[Mapping[str, End]] = {
     "confirmed": End("completed", "confirming"),
     "released": End("not_actionable", "not_actionable"),
     # From before it (prologue.py).
-    "held by one who vanished": _COMPLETED,
+    "held by one who vanished": End("completed", "completed", lost=1),
     "failed in the queue alone": _COMPLETED,
     "delivered too early": _COMPLETED,
-    "spent": End("dead", "lost"),
+    "spent": End("dead", "lost", lost=SETTINGS.attempts_max),
 }
 
 

@@ -11,12 +11,11 @@ from attrs import evolve
 from nursery.drain import Drain
 from storage.errors import CommitUnknown, QueueUnavailable, ReplyLost, StoreUnavailable
 from tayho.coordination import store
-from tayho.coordination.outbox import Publisher
 from tayho.coordination.types import IdempotencyConflict, Settlement
 from tests.sweep.parts import ENDS, KIND, Handlers, part
 from tests.sweep.prologue import prologue
-from tests.sweep.scrutiny import audit, check_ends, is_quiet
-from tests.sweep.stage import CHAIN_ID, ENVIRONMENT, SETTINGS, Plane, Stage
+from tests.sweep.scrutiny import audit, check_ends, is_published, is_quiet
+from tests.sweep.stage import Plane, Stage
 from tests.waiting import until
 
 QUIET_SECONDS = 12
@@ -40,7 +39,6 @@ async def play(stage: Stage, *, fault: Callable[[], None]) -> None:
         async with trio.open_nursery() as tasks:
             tasks.start_soon(audit, stage.back)
             await _enqueue(stage.front)
-            await _publish_first(stage.front)
             await _work_until_quiet(stage)
             tasks.cancel_scope.cancel()
     await check_ends(stage.back, ENDS)
@@ -78,17 +76,13 @@ async def _enqueue_in_own_transaction(plane: Plane) -> None:
         await plane.coordination.enqueue(part("in the caller's transaction"), tx=tx)
 
 
-async def _publish_first(plane: Plane) -> None:
-    """Publish what is there before anybody works, so that the first fetch finds a full queue."""
-    publisher = Publisher(plane.database, lambda _: plane.queue, CHAIN_ID, ENVIRONMENT, SETTINGS)
-    await asked_again(publisher.publish_due)
-
-
 async def _work_until_quiet(stage: Stage) -> None:
     coordination, upkeep = stage.front.coordination, Drain(seconds=DRAIN_SECONDS)
     ended = trio.Event()
     async with trio.open_nursery() as tasks:
         tasks.start_soon(coordination.publish, upkeep)
+        # Nobody works before, so that the first fetch finds a full queue.
+        await until(partial(is_published, stage.back), what="every job to be published")
         tasks.start_soon(coordination.listen)
         tasks.start_soon(coordination.recover_stalled, upkeep)
         tasks.start_soon(_settle, stage)

@@ -26,7 +26,7 @@ SETTINGS: Final = WorkerSettings(
     roles=(ROLE,), concurrency=8, lock_seconds=1, reconcile_seconds=1, attempts_max=4, poll_milliseconds=50
 )
 # A holder that vanishes has its lock for so long.
-VANISHING_LOCK_SECONDS: Final = 0.2
+VANISHING_LOCK_SECONDS: Final = 0.05
 # Waits that a person would not notice, and a sweep of a hundred runs would: module, constant, value.
 _HURRIED: Final[tuple[tuple[Any, str, Any], ...]] = (
     (module, "HEARTBEAT_SECONDS", 0.1),
@@ -76,7 +76,7 @@ async def open_stage(database_url: str, redis_url: str) -> AsyncGenerator[Stage]
             _open_plane(database_url, redis_url) as back,
             _open_plane(postgres.url_for(database_url), redis.url_for(redis_url)) as front,
         ):
-            vanishing = _queue(back.redis, VANISHING_LOCK_SECONDS)
+            vanishing = _queue(back.redis, VANISHING_LOCK_SECONDS, stalled_interval_seconds=0.01)
             yield Stage(front, back, vanishing, postgres, redis)
 
 
@@ -98,11 +98,13 @@ async def _open_plane(database_url: str, redis_url: str) -> AsyncGenerator[Plane
         yield Plane(database, redis, queue, Coordination(database, queue_of, CHAIN_ID, ENVIRONMENT, SETTINGS))
 
 
-def _queue(redis: RedisServer, lock_seconds: float) -> DeliveryQueue:
+def _queue(
+    redis: RedisServer, lock_seconds: float, stalled_interval_seconds: float = SETTINGS.lock_seconds / 2
+) -> DeliveryQueue:
     return DeliveryQueue(
         redis,
         prefix="{sweep}",
         name=ROLE,
         lock_seconds=lock_seconds,
-        stalled_interval_seconds=SETTINGS.lock_seconds / 2,
+        stalled_interval_seconds=stalled_interval_seconds,
     )
