@@ -35,6 +35,8 @@ class End:
     last_attempt: str
     # Attempts whose holder vanished, all of them in the prologue.
     lost: int = 0
+    # Attempts whose handler raised.
+    failed: int = 0
 
 
 _COMPLETED: Final = End("completed", "completed")
@@ -44,8 +46,8 @@ ENDS: Final[Mapping[str, End]] = {
     # Of the play itself.
     **{f"plain-{number}": _COMPLETED for number in range(4)},
     "in the caller's transaction": _COMPLETED,
-    "fails once": _COMPLETED,
-    "fails for ever": End("dead", "failed"),
+    "fails once": End("completed", "completed", failed=1),
+    "fails for ever": End("dead", "failed", failed=SETTINGS.attempts_max),
     "postponed": _COMPLETED,
     "long": _COMPLETED,
     "not wanted": End("not_actionable", "not_actionable"),

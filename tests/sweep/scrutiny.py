@@ -100,8 +100,10 @@ async def check_ends(plane: Plane, ends: Mapping[str, End]) -> None:
         assert job["attempt_number"] == len(own), key
         assert states[-1] == ends[key].last_attempt, (key, states)
         assert set(states[:-1]) <= _EARLIER_STATES, (key, states)
-        # One connection that breaks wastes no attempt: whose work was done, or was under way, is not done again.
+        # One connection that breaks wastes no attempt: whose work was done, or was under way, is not done again, and
+        # who heard of the outage returns unspent.
         assert states.count("lost") == ends[key].lost, (key, states)
+        assert states.count("failed") == ends[key].failed, (key, states)
         assert job["attempts_spent"] == len(own) - states.count("returned"), (key, states)
     counts = await plane.queue.counts()
     assert counts["active"] == 0, counts
