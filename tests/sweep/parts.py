@@ -7,7 +7,7 @@ import trio
 from attrs import frozen
 
 from storage.database import Connection
-from tayho.coordination.types import NewJob
+from tayho.coordination.types import Declared, NewJob
 from tayho.kernel.jobs import (
     Attempt,
     Completed,
@@ -19,6 +19,7 @@ from tayho.kernel.jobs import (
     RequestRefused,
     StaleAttempt,
 )
+from tayho.kernel.schedule import Schedule
 from tests.sweep.stage import ROLE, SETTINGS, Plane
 
 KIND: Final = "part"
@@ -41,7 +42,8 @@ class End:
 
 _COMPLETED: Final = End("completed", "completed")
 
-# By idempotency key. Add a part here, and its behaviour in `Handlers`, where a new statement needs one to be reached.
+# By the name of the part. Where a new statement needs another one to be reached, add it here, with its behaviour in
+# `Handlers`; it is enqueued by play.py or prologue.py.
 ENDS: Final[Mapping[str, End]] = {
     # Of the play itself.
     **{f"plain-{number}": _COMPLETED for number in range(4)},
@@ -50,6 +52,8 @@ ENDS: Final[Mapping[str, End]] = {
     "fails for ever": End("dead", "failed", failed=SETTINGS.attempts_max),
     "postponed": _COMPLETED,
     "long": _COMPLETED,
+    **{f"limited-{number}": _COMPLETED for number in range(2)},
+    "scheduled": _COMPLETED,
     "not wanted": End("not_actionable", "not_actionable"),
     "malformed": End("quarantined", "quarantined"),
     "confirmed": End("completed", "confirming"),
@@ -58,23 +62,31 @@ ENDS: Final[Mapping[str, End]] = {
     "held by one who vanished": End("completed", "completed", lost=1),
     "failed in the queue alone": _COMPLETED,
     "delivered too early": _COMPLETED,
+    "aged": _COMPLETED,
     "spent": End("dead", "lost", lost=SETTINGS.attempts_max),
 }
 
 
-def part(key: str) -> NewJob:
-    return NewJob(KIND, ROLE, key, {"part": key})
+# Its slots are years apart, and the newest of them is due when the play begins.
+SCHEDULED: Final = Declared(
+    Schedule(name="sweep", every_seconds=100_000_000, request={"part": "scheduled"}), kind=KIND, role=ROLE
+)
+
+
+def part(name: str) -> NewJob:
+    limit_key = "tenant" if name.startswith("limited") else None
+    return NewJob(KIND, ROLE, name, {"part": name}, limit_key=limit_key)
 
 
 class Handlers:
-    """One handler for every part: what it does is in the job's key."""
+    """One handler for every part: what it does is in the job's request."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
 
     async def handle(self, job: Job, attempt: Attempt) -> Outcome:
         await trio.lowlevel.checkpoint()
-        match job.idempotency_key:
+        match job.request["part"]:
             case "fails once" if attempt.attempt_number == 1:
                 raise RuntimeError("once")
             case "fails for ever":
@@ -93,7 +105,7 @@ class Handlers:
                 return await self._release(job, attempt)
             case _:
                 pass
-        return Completed({"part": job.idempotency_key})
+        return Completed({"part": job.request["part"]})
 
     async def _confirm(self, job: Job, attempt: Attempt) -> Outcome:
         """As transactions do: own a nonce, then end the attempt because the transaction is out."""

@@ -12,7 +12,7 @@ from nursery.drain import Drain
 from storage.errors import CommitUnknown, QueueUnavailable, ReplyLost, StoreUnavailable
 from tayho.coordination import store
 from tayho.coordination.types import IdempotencyConflict, Settlement
-from tests.sweep.parts import ENDS, KIND, Handlers, part
+from tests.sweep.parts import ENDS, KIND, SCHEDULED, Handlers, part
 from tests.sweep.prologue import prologue
 from tests.sweep.scrutiny import audit, check_ends, is_published, is_quiet
 from tests.sweep.stage import Plane, Stage
@@ -60,11 +60,11 @@ async def asked_again(ask: Callable[[], Awaitable[R]]) -> R:
 async def _enqueue(plane: Plane) -> None:
     """A producer's calls: one, many, in a transaction of its own, the same again, and the same key for another."""
     coordination = plane.coordination
-    plain = [part(key) for key in ENDS if key.startswith("plain")]
-    await asked_again(partial(coordination.enqueue_many, plain))
+    many = [part(name) for name in ENDS if name.startswith(("plain", "limited"))]
+    await asked_again(partial(coordination.enqueue_many, many))
     await asked_again(partial(_enqueue_in_own_transaction, plane))
-    for key in ("fails once", "fails for ever", "postponed", "long", "not wanted", "malformed", "confirmed"):
-        await asked_again(partial(coordination.enqueue, part(key)))
+    for name in ("fails once", "fails for ever", "postponed", "long", "not wanted", "malformed", "confirmed"):
+        await asked_again(partial(coordination.enqueue, part(name)))
     enqueued = await asked_again(partial(coordination.enqueue, part("released")))
     assert await asked_again(partial(coordination.enqueue, part("released"))) == evolve(enqueued, created=False)
     with pytest.raises(IdempotencyConflict):
@@ -80,9 +80,10 @@ async def _work_until_quiet(stage: Stage) -> None:
     coordination, upkeep = stage.front.coordination, Drain(seconds=DRAIN_SECONDS)
     ended = trio.Event()
     async with trio.open_nursery() as tasks:
+        tasks.start_soon(coordination.schedule, [SCHEDULED], upkeep)
         tasks.start_soon(coordination.publish, upkeep)
         # Nobody works before, so that the first fetch finds a full queue.
-        await until(partial(is_published, stage.back), what="every job to be published")
+        await until(partial(is_published, stage.back, len(ENDS)), what="every job to be published")
         tasks.start_soon(coordination.listen)
         tasks.start_soon(coordination.recover_stalled, upkeep)
         tasks.start_soon(_settle, stage)
@@ -130,6 +131,8 @@ async def _read(plane: Plane) -> None:
     assert record.state == line.state
     assert sum((await asked_again(reader.count_by_state)).values()) == len(ENDS)
     assert (await asked_again(reader.backlog)).rows == 0
+    [schedule] = await asked_again(reader.list_schedules)
+    assert schedule.last_slot_at is not None
     assert (await asked_again(plane.queue.counts))["active"] == 0
     live, _ = await asked_again(partial(reader.connections_wanted, 1))
     assert live >= 1

@@ -1,6 +1,6 @@
 """What was before the play begins: jobs that others left behind. It goes behind the scenes, where nothing is lost."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from attrs import evolve
@@ -9,16 +9,19 @@ from nursery.drain import Drain
 from storage.records import Delivery, Record, delivery_id
 from tayho.coordination.attempts import begin
 from tayho.coordination.outbox import Publisher
+from tayho.coordination.schedule_declarations import document_of
 from tayho.coordination.workers import WorkerRow
 from tayho.kernel.ids import new_id
-from tests.sweep.parts import KIND, part
+from tests.sweep.parts import KIND, SCHEDULED, part
 from tests.sweep.stage import CHAIN_ID, ENVIRONMENT, ROLE, SETTINGS, Plane, Stage
 
 EARLY_SECONDS = 0.4
+AGE = timedelta(minutes=2)
 
 
 async def prologue(stage: Stage) -> None:
-    """A delivery whose holder vanished, one that ended in the queue alone, one too early, and a spent job."""
+    """A delivery whose holder vanished, one that ended in the queue alone, one too early; an aged and a spent job; a
+    schedule that is behind."""
     plane = stage.back
     dead = WorkerRow(plane.database, new_id(), Drain(seconds=1))
     await dead.register("vanished", CHAIN_ID, ENVIRONMENT, [ROLE], "0")
@@ -35,6 +38,8 @@ async def prologue(stage: Stage) -> None:
     await _make_due(plane, failed)
 
     await _deliver_early(plane)
+    await _leave_aged(plane)
+    await _leave_schedule_behind(plane)
 
     spent = (await plane.coordination.enqueue(part("spent"))).job_id
     for _ in range(SETTINGS.attempts_max):
@@ -42,11 +47,33 @@ async def prologue(stage: Stage) -> None:
 
 
 async def _deliver_early(plane: Plane) -> None:
-    async with plane.database.connection() as connection:
-        now = await connection.fetchval("SELECT now()")
-    later = evolve(part("delivered too early"), run_at=now + timedelta(seconds=EARLY_SECONDS))
+    later = evolve(part("delivered too early"), run_at=await _in(plane, timedelta(seconds=EARLY_SECONDS)))
     early = (await plane.coordination.enqueue(later)).job_id
     await plane.queue.publish_many([Record(delivery_id(early, 1), KIND, {}, later.priority, SETTINGS.attempts_max, 1)])
+
+
+async def _leave_aged(plane: Plane) -> None:
+    """A job that has waited for so long that its priority is another by now."""
+    aged = evolve(part("aged"), run_at=await _in(plane, -AGE))
+    await _make_due(plane, (await plane.coordination.enqueue(aged)).job_id)
+
+
+async def _leave_schedule_behind(plane: Plane) -> None:
+    async with plane.database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO coordination.schedules (chain_id, environment, name, declaration, decided_until)"
+            " VALUES ($1, $2, $3, $4, now() - interval '10 years')",
+            CHAIN_ID,
+            ENVIRONMENT,
+            SCHEDULED.schedule.name,
+            document_of(SCHEDULED),
+        )
+
+
+async def _in(plane: Plane, time: timedelta) -> datetime:
+    """A moment on PostgreSQL's clock."""
+    async with plane.database.connection() as connection:
+        return await connection.fetchval("SELECT now() + $1::interval", time)
 
 
 async def _make_due(plane: Plane, job_id: UUID) -> None:

@@ -14,7 +14,7 @@ from storage.bullmq_package import load_script, script_files
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.redis_client import RedisServer, open_redis
-from tayho.coordination import module, outbox, worker
+from tayho.coordination import module, outbox, running, worker
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import WorkerSettings
 from tests.services.proxy import FaultProxy, fault_proxy
@@ -36,8 +36,8 @@ _HURRIED: Final[tuple[tuple[Any, str, Any], ...]] = (
     (unanswered, "LOOK_AGAIN_SECONDS", 0.2),
     (worker, "WAIT_SECONDS", 0.3),
     (worker, "TROUBLE_SECONDS", 0.1),
-    (worker, "OUTAGE_DELAY_SECONDS", 0),
-    (worker, "PUT_BACK_SECONDS", {"unknown_kind": 0.1, "unbegun": 0.1}),
+    (worker, "PUT_BACK_SECONDS", dict.fromkeys(worker.PUT_BACK_SECONDS, 0.1)),
+    (running, "OUTAGE_DELAY_SECONDS", 0),
 )
 
 
