@@ -11,7 +11,7 @@ from uuid import UUID
 from attrs import field, frozen
 
 from storage.database import Asks, Connection, Database, Row
-from storage.errors import CommitUnknown
+from storage.errors import CommitUnknown, StoreUnavailable
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
 from tayho.kernel.jobs import (
@@ -107,16 +107,25 @@ async def begin(
     rows = await own.run(lambda connection: ask(connection, list(known), takes_over=False))
     answered = {row["asked_token"]: row for row in rows}
     contended = [token for token, row in answered.items() if row["verdict"] == "contended"]
+    unbegun: frozenset[str] = frozenset()
     if contended:
-        async with database.transaction() as tx:
-            await LOCK_JOBS(tx, [known[token][0] for token in contended])
-            answered.update({row["asked_token"]: row for row in await ask(tx, contended, takes_over=True)})
+        try:
+            async with database.transaction() as tx:
+                await LOCK_JOBS(tx, [known[token][0] for token in contended])
+                rows = await ask(tx, contended, takes_over=True)
+            answered.update({row["asked_token"]: row for row in rows})
+        except StoreUnavailable:
+            # Nobody was taken over. The others have begun, and must have their handlers: they must not hear of this.
+            unbegun = frozenset(contended)
     step("attempt.after_begin")
     begun: list[Begun] = []
     for delivery in deliveries:
         row = answered.get(delivery.token)
         if row is None:
             begun.append(Begun(delivery, "unknown_job"))
+            continue
+        if delivery.token in unbegun:
+            begun.append(Begun(delivery, "unbegun"))
             continue
         attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
         begun.append(Begun(delivery, row["verdict"], row["early_seconds"], job_of(row), attempt))

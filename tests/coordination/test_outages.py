@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from rpc.errors import ChainMismatch, DeadlinePassed, EndpointFault, Reverted, RpcRefused, WrongChain
 from storage.database import Database
 from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StoreUnavailable
-from storage.records import delivery_id
+from storage.records import Delivery, delivery_id
 from tayho.coordination import outbox, running, store
+from tayho.coordination.attempts import begin
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import Handler, JobRecord
 from tayho.kernel import json_document
+from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt, Completed, Job, Outcome, RequestRefused
 from tayho.kernel.json_document import DocumentRefused, Json
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, SETTINGS, Plane, new_job
@@ -130,6 +132,42 @@ async def test_an_end_that_is_not_heard_of_is_written_all_the_same(
         assert proxy.sprung
     assert (record.state, record.attempts_spent) == ("completed", 1)
     assert [attempt.state for attempt in record.attempts] == ["completed"]
+
+
+async def test_what_has_begun_runs_although_a_take_over_beside_it_meets_an_outage(
+    plane: Plane, database_url: str
+) -> None:
+    """Goal: what PostgreSQL calls begun has its handler, whatever becomes of the others of its fetch. Method: of two
+    deliveries one takes over from a vanished holder, and the connection breaks under that alone; asked again, the one
+    that began is held, and the other begins."""
+    worker_id = await plane.worker()
+    fresh, held = await plane.enqueue("fresh"), await plane.enqueue("held")
+    await plane.begin(held, worker_id)
+    deliveries = [
+        Delivery(delivery_id(job_id, 1), new_id().hex, "kind", {}, 0, 3, 0, None, None, {}) for job_id in (fresh, held)
+    ]
+
+    async def verdicts(database: Database) -> list[str]:
+        begun = await begin(
+            database,
+            database,
+            deliveries,
+            worker_id=worker_id,
+            attempts_max=SETTINGS.attempts_max,
+            chain_id=CHAIN_ID,
+            environment=ENVIRONMENT,
+            kinds=["kind"],
+        )
+        return [one.verdict for one in begun]
+
+    async with (
+        fault_proxy(database_url) as proxy,
+        Database.open(proxy.url_for(database_url), pool_size=4, application_name="tests") as fragile,
+    ):
+        proxy.swallow_request(store.LOCK_JOBS.query.ref)
+        assert await verdicts(fragile) == ["begun", "unbegun"]
+        assert proxy.sprung
+        assert await verdicts(fragile) == ["held", "begun"]
 
 
 async def test_a_request_that_can_never_be_carried_out_is_set_aside_at_once(plane: Plane) -> None:
