@@ -89,6 +89,7 @@ def _made_up(job_id: UUID) -> Delivery:
 async def _begin(plane: Plane, delivery: Delivery, worker_id: UUID) -> None:
     (begun,) = await begin(
         plane.database,
+        plane.database,
         [delivery],
         worker_id=worker_id,
         attempts_max=SETTINGS.attempts_max,
