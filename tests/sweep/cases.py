@@ -16,7 +16,7 @@ _THEN: Final = f"{DISTURBED}, then "
 # Scripts that travel in pipelines, or serve several ends: a later one of them is lost as well as the first.
 _ORDINALS: Final = {
     "addPrioritizedJob": (1, 3),
-    "getStateV2": (1, 3),
+    "getStateV2": (1, 2),
     "moveToActive": (1, 3),
     "moveToDelayed": (1, 2, 4),
     "moveToFinished": (1, 3, 6),

@@ -29,21 +29,24 @@ async def prologue(stage: Stage) -> None:
 
     vanished = (await plane.coordination.enqueue(part("held by one who vanished"))).job_id
     failed = (await plane.coordination.enqueue(part("failed in the queue alone"))).job_id
-    await Publisher(plane.database, lambda _: plane.queue, CHAIN_ID, ENVIRONMENT, SETTINGS).publish_due()
+    await _publish(plane)
     deliveries = {each.delivery_id: each for each in await stage.vanishing.fetch(2)}
     await plane.queue.fail(deliveries[delivery_id(failed, 1)], "by somebody else", retry=False)
     await _begin(plane, deliveries[delivery_id(vanished, 1)], dead.worker_id)
     # The first of the two scans that a vanished holder takes; the play makes the second.
     assert await stage.vanishing.recover_stalled() == []
-    await _make_due(plane, failed)
-
-    await _deliver_early(plane)
     await _leave_aged(plane)
+    await _make_due(plane, failed)
+    await _deliver_early(plane)
     await _leave_schedule_behind(plane)
 
     spent = (await plane.coordination.enqueue(part("spent"))).job_id
     for _ in range(SETTINGS.attempts_max):
         await _begin(plane, _made_up(spent), dead.worker_id)
+
+
+async def _publish(plane: Plane) -> None:
+    await Publisher(plane.database, lambda _: plane.queue, CHAIN_ID, ENVIRONMENT, SETTINGS).publish_due()
 
 
 async def _deliver_early(plane: Plane) -> None:
@@ -53,9 +56,11 @@ async def _deliver_early(plane: Plane) -> None:
 
 
 async def _leave_aged(plane: Plane) -> None:
-    """A job that has waited for so long that its priority is another by now."""
+    """A job that has waited in the queue for so long that its priority is another by now."""
     aged = evolve(part("aged"), run_at=await _in(plane, -AGE))
-    await _make_due(plane, (await plane.coordination.enqueue(aged)).job_id)
+    job_id = (await plane.coordination.enqueue(aged)).job_id
+    await _publish(plane)
+    await _make_due(plane, job_id)
 
 
 async def _leave_schedule_behind(plane: Plane) -> None:
