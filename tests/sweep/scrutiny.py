@@ -8,7 +8,7 @@ from storage.database import Connection
 from tests.sweep.parts import End
 from tests.sweep.stage import Plane
 
-LOOK_SECONDS = 0.03
+LOOK_SECONDS = 0.04
 # A row may be due for as long as a publisher sleeps, backs off, or is away: its lease at most, and a little.
 OVERDUE_SECONDS_MAX = 2.5
 _EARLIER_STATES = {"failed", "returned", "lost"}
@@ -62,12 +62,14 @@ async def check_promises(connection: Connection) -> None:
 
 async def is_published(plane: Plane, jobs: int) -> bool:
     """Whether all of so many jobs have a record that can be handed out, or is."""
+    await trio.sleep(LOOK_SECONDS)
     counts = await plane.queue.counts()
     return sum(counts[name] for name in _OPEN) == jobs
 
 
 async def is_quiet(plane: Plane) -> bool:
-    """Nothing is left to do, in PostgreSQL and in Redis."""
+    """Nothing is left to do, in PostgreSQL and in Redis. Not asked at every turn: the machine is for the play."""
+    await trio.sleep(LOOK_SECONDS)
     async with plane.database.connection() as connection:
         left = await connection.fetchval("SELECT count(*) FROM coordination.jobs WHERE ended_at IS NULL")
     if left:
