@@ -14,7 +14,7 @@ from tayho.coordination import store
 from tayho.coordination.types import IdempotencyConflict, Settlement
 from tests.sweep.parts import ENDS, KIND, SCHEDULED, Handlers, part
 from tests.sweep.prologue import prologue
-from tests.sweep.scrutiny import audit, check_ends, is_published, is_quiet
+from tests.sweep.scrutiny import Watch, audit, check_ends, is_published, is_quiet
 from tests.sweep.stage import Plane, Stage
 from tests.waiting import until
 
@@ -35,13 +35,14 @@ async def play(stage: Stage, *, fault: Callable[[], None]) -> None:
     """
     await prologue(stage)
     fault()
+    watch = Watch()
     with trio.fail_after(4 * QUIET_SECONDS):
         async with trio.open_nursery() as tasks:
-            tasks.start_soon(audit, stage.back)
+            tasks.start_soon(audit, stage.back, watch)
             await _enqueue(stage.front)
             await _work_until_quiet(stage)
             tasks.cancel_scope.cancel()
-    await check_ends(stage.back, ENDS)
+    await check_ends(stage.back, ENDS, watch)
 
 
 async def asked_again(ask: Callable[[], Awaitable[R]]) -> R:
