@@ -21,7 +21,8 @@ _ORDINALS: Final = {
     "moveToDelayed": (1, 2, 4),
     "moveToFinished": (1, 3, 6),
 }
-LOADING: Final = "SCRIPT LOAD"
+# How a script goes where Redis does not know it yet.
+LOADING: Final = "EVAL"
 
 
 @frozen
