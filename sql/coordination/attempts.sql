@@ -102,6 +102,7 @@ LEFT JOIN begun USING (job_id);
 
 -- name: end_if_current
 -- Ends attempts that are still their job's current one; the others are not returned, and nothing of theirs changed (I6).
+-- But for one that this very end has ended before, whose answer was lost: it is answered again.
 WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::jsonb[], $7::float8[])
         AS a (job_id, attempt_number, token, worker_id, verdict, detail, delay_seconds)
@@ -166,7 +167,19 @@ unpromised AS (
     ) AS promised
     WHERE outbox.job_id = promised.job_id
 )
-SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed;
+SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed
+UNION ALL
+SELECT
+    jobs.job_id,
+    CASE WHEN attempts.state IN ('failed', 'returned') AND jobs.ended_at IS NULL THEN 'retry' ELSE jobs.state END,
+    false
+FROM asked
+JOIN coordination.attempts AS attempts
+    ON attempts.job_id = asked.job_id AND attempts.attempt_number = asked.attempt_number
+    AND attempts.token = asked.token AND attempts.worker_id = asked.worker_id
+    AND attempts.state IN (asked.verdict, 'cancelled')
+JOIN coordination.jobs AS jobs ON jobs.job_id = asked.job_id
+WHERE NOT EXISTS (SELECT FROM changed WHERE changed.job_id = asked.job_id);
 
 -- name: hold_for_lineage_if_current
 -- The allocation's fence: from here on the job owns a nonce and is never discarded (DLV-8).

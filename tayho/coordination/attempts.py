@@ -160,8 +160,8 @@ class Ends:
     async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[EndedJob | Exception]:
         """What became of each job, or StaleAttempt for those whose attempt is not current any more.
 
-        Where the connection breaks under it, it is asked for once more: an end that did take effect is then stale, and
-        one that did not is written after all, instead of the work being done again and spending another attempt.
+        Where the connection breaks under it, it is asked for once more: an end that did take effect is answered again,
+        and one that did not is written after all, instead of the work being done again and spending another attempt.
         """
         try:
             rows = await self._end_all(ends)
