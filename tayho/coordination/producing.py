@@ -31,11 +31,15 @@ async def enqueue_in(
         # A single conflict has recorded nothing that would have to be forgotten.
         return await record(tx, chain_id, environment, jobs, documents, wakes=wakes)
     await MARK_BATCH(tx)
+    conflict: IdempotencyConflict | None = None
+    answers: list[Enqueued] = []
     try:
         answers = await record(tx, chain_id, environment, jobs, documents, wakes=wakes)
-    except IdempotencyConflict:
+    except IdempotencyConflict as error:
+        conflict = error
+    if conflict is not None:
         await FORGET_BATCH(tx)
-        raise
+        raise conflict
     await KEEP_BATCH(tx)
     return answers
 
