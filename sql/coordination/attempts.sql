@@ -96,7 +96,18 @@ SELECT
     judged.job_id, judged.verdict, judged.asked_token, judged.chain_id, judged.environment, judged.role, judged.kind,
     judged.idempotency_key, judged.request, judged.generation, judged.has_live_lineage, judged.created_at,
     coalesce(begun.attempt_number, judged.attempt_number) AS attempt_number,
-    greatest(extract(epoch FROM judged.run_at - clock_timestamp()), 0)::float8 AS early_seconds
+    CASE
+        WHEN judged.verdict <> 'unknown_kind' THEN greatest(extract(epoch FROM judged.run_at - clock_timestamp()), 0)
+        -- Who knows it and lives gets it soon; while nobody does, as long again as it has waited, up to $11.
+        WHEN EXISTS (
+            SELECT FROM coordination.workers AS workers
+            WHERE workers.chain_id = judged.chain_id AND workers.environment = judged.environment
+                AND judged.role = ANY (workers.roles) AND judged.kind = ANY (workers.kinds)
+                AND NOT workers.draining AND workers.stopped_at IS NULL
+                AND workers.heartbeat_at > clock_timestamp() - make_interval(secs => $12)
+        ) THEN $10::float8
+        ELSE least(greatest(extract(epoch FROM clock_timestamp() - judged.run_at), $10::float8), $11::float8)
+    END::float8 AS wait_seconds
 FROM judged
 LEFT JOIN begun USING (job_id);
 

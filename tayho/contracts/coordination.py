@@ -30,6 +30,7 @@ from tayho.coordination.types import (
     Observe,
     ScheduleLine,
     Settlement,
+    Transaction,
     WorkerSettings,
 )
 from tayho.kernel.jobs import Attempt
@@ -55,6 +56,7 @@ __all__ = [
     "Observe",
     "ScheduleLine",
     "Settlement",
+    "Transaction",
     "WorkerSettings",
 ]
 

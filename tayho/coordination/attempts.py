@@ -29,6 +29,12 @@ from tayho.kernel.json_document import DocumentRefused, Json, check
 from tayho.kernel.steps import step
 
 MESSAGE_CHARACTERS_MAX = 2_000
+# A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10). So long
+# where a worker that knows it is alive; and at most so long where none is, which bounds what such a job costs.
+KNOWN_ELSEWHERE_SECONDS = 1.0
+KNOWN_NOWHERE_SECONDS_MAX = 60.0
+# A worker that was silent for longer is not waited for.
+SILENT_SECONDS_MAX = 30.0
 
 BeginVerdict: TypeAlias = Literal[
     "begun",
@@ -56,7 +62,8 @@ class Begun:
 
     delivery: Delivery
     verdict: BeginVerdict
-    early_seconds: float = 0
+    # How long it is to be left alone: until it is due, or until somebody may have come who knows its kind.
+    wait_seconds: float = 0
     job: Job | None = None
     attempt: Attempt | None = None
 
@@ -102,6 +109,9 @@ async def begin(
             environment,
             kinds,
             takes_over,
+            KNOWN_ELSEWHERE_SECONDS,
+            KNOWN_NOWHERE_SECONDS_MAX,
+            SILENT_SECONDS_MAX,
         )
 
     rows = await own.run(lambda connection: ask(connection, list(known), takes_over=False))
@@ -128,7 +138,7 @@ async def begin(
             begun.append(Begun(delivery, "unbegun"))
             continue
         attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
-        begun.append(Begun(delivery, row["verdict"], row["early_seconds"], job_of(row), attempt))
+        begun.append(Begun(delivery, row["verdict"], row["wait_seconds"], job_of(row), attempt))
     return begun
 
 

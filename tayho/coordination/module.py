@@ -16,9 +16,9 @@ from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
 from tayho.coordination.jobs import enqueue as enqueue_jobs
-from tayho.coordination.jobs import enqueue_in
 from tayho.coordination.observing import observe_nothing
 from tayho.coordination.outbox import Publisher
+from tayho.coordination.producing import enqueue_in
 from tayho.coordination.reading import JobReader
 from tayho.coordination.schedule_declarations import problems_of as schedule_problems
 from tayho.coordination.schedules import Scheduler
@@ -77,7 +77,7 @@ class Coordination(JobReader):
     async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
         """Record many jobs, all or none. Raises as `enqueue`."""
         if tx is not None:
-            return await jobs.enqueue_in(tx, self._chain_id, self._environment, new_jobs)
+            return await enqueue_in(tx, self._chain_id, self._environment, new_jobs)
         answers = await jobs.enqueue(self._database, self._chain_id, self._environment, new_jobs)
         await self.wake_publishers()
         return answers
@@ -187,7 +187,8 @@ class Coordination(JobReader):
     async def work(self, handlers: Mapping[str, Handler], drain: Drain, instance_id: str, version: str) -> None:
         """Register this process as a worker and run its roles' jobs until the drain is over."""
         row = WorkerRow(self._database, new_id(), drain)
-        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version)
+        kinds = sorted(handlers)
+        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version, kinds)
         async with self._database.reserve() as begins, self._database.reserve() as ends:
             worker = Worker(
                 self._database,

@@ -29,8 +29,8 @@ FETCH_MAX = 256
 WAIT_SECONDS = 5
 # Between tries while PostgreSQL or Redis is away: short enough that a restart is not noticed for long.
 TROUBLE_SECONDS = 1
-# A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10).
-PUT_BACK_SECONDS = {"early": 0, "surplus": 0, "unbegun": 1, "paused": 15, "unknown_kind": 30}
+# At least; PostgreSQL says where it is longer.
+PUT_BACK_SECONDS = {"early": 0, "surplus": 0, "unbegun": 1, "paused": 15, "unknown_kind": 0}
 DECLINED = {
     "damaged": "the record is damaged: its data are missing or unreadable",
     "unknown_job": "there is no such job",
@@ -220,7 +220,7 @@ class Worker:
 def _declining(begun: Begun) -> Acknowledgement:
     delivery, verdict = begun.delivery, begun.verdict
     if verdict in PUT_BACK_SECONDS:
-        return Return(delivery, max(begun.early_seconds, PUT_BACK_SECONDS[verdict]))
+        return Return(delivery, max(begun.wait_seconds, PUT_BACK_SECONDS[verdict]))
     if verdict in DECLINED:
         return Failure(delivery, DECLINED[verdict], retry=False)
     return Completion(delivery)

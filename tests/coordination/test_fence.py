@@ -102,7 +102,7 @@ async def test_an_early_or_unknown_delivery_is_put_back_unharmed(plane: Plane) -
     assert await _end(plane, End(attempt, "returned", delay_seconds=3600)) == "retry"
     early = await plane.begin(job_id, worker_id)
     assert early.verdict == "early"
-    assert 3500 < early.early_seconds <= 3600
+    assert 3500 < early.wait_seconds <= 3600
     async with plane.database.connection() as connection:
         await connection.execute("UPDATE coordination.jobs SET run_at = now()")
         await connection.execute("ALTER TABLE coordination.jobs DISABLE TRIGGER jobs_identity_immutable")

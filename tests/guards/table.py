@@ -20,6 +20,9 @@ class Guard:
 _END = "sql/coordination/attempts.sql"
 _FENCE = "tests/coordination/test_fence.py"
 _RACES = "tests/coordination/test_races.py"
+_PRODUCING = "tests/coordination/test_producing.py"
+_SQL_DOOR = "tests/coordination/test_sql_door.py"
+_DOOR = "sql/migrations/0006_enqueue.sql"
 _WORKER = "tests/coordination/test_worker.py"
 
 GUARDS = (
@@ -77,7 +80,7 @@ GUARDS = (
     ),
     Guard(
         "one key stands for one request",
-        "tayho/coordination/jobs.py",
+        "tayho/coordination/producing.py",
         'if row["recorded_digest"] != row["asked_digest"]:',
         "if False:",
         "tests/coordination/test_enqueue.py::test_the_same_key_with_another_request_is_refused_and_names_both",
@@ -124,5 +127,54 @@ GUARDS = (
         "CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
         "CREATE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
         "tests/transactions/test_journal.py::test_two_lineages_never_hold_one_nonce",
+    ),
+    Guard(
+        "a batch that meets a conflict is forgotten whole",
+        "tayho/coordination/producing.py",
+        "        await FORGET_BATCH(tx)\n",
+        "        pass\n",
+        f"{_PRODUCING}::test_a_batch_that_meets_a_conflict_leaves_the_transaction_as_it_was",
+    ),
+    Guard(
+        "a producer without a transaction is refused",
+        "tayho/embedding.py",
+        "    if not tx.is_in_transaction():\n",
+        "    if False:\n",
+        f"{_PRODUCING}::test_outside_a_transaction_nothing_is_recorded",
+    ),
+    Guard(
+        "what is due in the past is due now",
+        "sql/coordination/jobs.sql",
+        "greatest(asked.run_at, clock_timestamp())",
+        "coalesce(asked.run_at, clock_timestamp())",
+        f"{_PRODUCING}::test_what_is_due_in_the_past_is_due_now",
+    ),
+    Guard(
+        "one key stands for one request in SQL too",
+        _DOOR,
+        "    IF recorded_digest IS DISTINCT FROM asked_digest THEN\n",
+        "    IF false THEN\n",
+        f"{_SQL_DOOR}::test_a_conflict_names_both_digests",
+    ),
+    Guard(
+        "a key that stands twice in one object is refused",
+        _DOOR,
+        "    IF request IS NOT JSON OBJECT WITH UNIQUE KEYS THEN\n",
+        "    IF false THEN\n",
+        f"{_SQL_DOOR}::test_a_text_is_read_as_every_reader_reads_it_or_refused",
+    ),
+    Guard(
+        "the two doors are one",
+        _DOOR,
+        "WHEN walked.depth > 64 THEN",
+        "WHEN walked.depth > 63 THEN",
+        f"{_SQL_DOOR}::test_both_doors_decide_alike_and_record_the_same",
+    ),
+    Guard(
+        "a live worker is waited for only if it knows the kind",
+        _END,
+        " AND judged.kind = ANY (workers.kinds)\n",
+        "\n",
+        "tests/coordination/test_unknown_kinds.py::test_what_a_live_worker_knows_is_back_within_a_second",
     ),
 )
