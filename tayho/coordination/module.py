@@ -45,6 +45,7 @@ log = structlog.get_logger("tayho.coordination")
 OUTBOX_CHANNEL = "tayho_outbox"
 CONTROL_CHANNEL = "tayho_control"
 LISTEN_AGAIN_SECONDS = 1
+STALLED_SCAN_SECONDS_MIN = 1
 
 
 class Coordination(JobReader):
@@ -177,7 +178,7 @@ class Coordination(JobReader):
                     log.warning("stalled_recovered", queue=queue.name, deliveries=recovered)
 
         await every(
-            max(self._settings.lock_seconds / 2, 1),
+            max(self._settings.lock_seconds / 2, STALLED_SCAN_SECONDS_MIN),
             scan,
             transient=(StorageError,),
             on_error=lambda error, failures: log.warning("stalled_scan_failed", failures=failures, error=str(error)),

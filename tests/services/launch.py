@@ -1,5 +1,7 @@
 """Starting a server outside Trio: session fixtures are synchronous. The Trio starters of tayho.local share the rest."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -8,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define
 
 from tayho.local.folder import throw_away_folder
 from tayho.local.process import READY_SECONDS, STOP_SECONDS, Service, failed, start
@@ -18,12 +20,12 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - folders in it are made by mkdtemp
 _ROOM_BYTES = 2 * 1024**3
 
 
-@frozen
+@define(eq=False)
 class Launched:
     """A server that runs until the fixture ends, or until a test ends it."""
 
     service: Service
-    process: "subprocess.Popen[bytes]"
+    process: subprocess.Popen[bytes]
 
     @property
     def url(self) -> str:
@@ -33,21 +35,28 @@ class Launched:
         """SIGKILL to crash it, SIGSTOP to freeze it, SIGCONT to let it go on."""
         self.process.send_signal(which)
 
+    def restart(self, how: signal.Signals) -> None:
+        """End it by the signal and start it again on the same port; what it kept on disk is there again."""
+        self.process.send_signal(how)
+        self.process.wait(STOP_SECONDS)
+        self.process = start(self.service)
+        _await_ready(self.service, self.process)
+
 
 @contextmanager
 def launched(prepare: Callable[[Path], Service]) -> Generator[Launched]:
     """Run the service that `prepare` makes of a new folder."""
     with throw_away_folder(_memory()) as folder:
         service = prepare(folder)
-        process = start(service)
+        server = Launched(service, start(service))
         try:
-            _await_ready(service, process)
-            yield Launched(service, process)
+            _await_ready(service, server.process)
+            yield server
         finally:
-            _stop(service, process)
+            _stop(service, server.process)
 
 
-def _await_ready(service: Service, process: "subprocess.Popen[bytes]") -> None:
+def _await_ready(service: Service, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not service.ready():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -55,7 +64,7 @@ def _await_ready(service: Service, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.01)
 
 
-def _stop(service: Service, process: "subprocess.Popen[bytes]") -> None:
+def _stop(service: Service, process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGCONT)
     process.send_signal(service.stop_signal)
     try:

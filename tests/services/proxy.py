@@ -127,6 +127,10 @@ class FaultProxy:
         """Cut the connection instead of forwarding the n-th request of this kind, and whatever came after it."""
         self._set_trap(_Trap(_matcher(what), nth, forwards=False, passing_bytes=0), then)
 
+    def swallow_nothing(self) -> None:
+        """Forget what was to be swallowed and has not come."""
+        self._trap = None
+
     @property
     def sprung(self) -> bool:
         """Whether every request that was to be swallowed, or whose answer was, has come."""

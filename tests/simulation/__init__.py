@@ -1,0 +1,1 @@
+"""The system under random interleavings of work and faults (PRF-3)."""

@@ -1,0 +1,66 @@
+"""What must be true at the end, kept in plain Python beside the system (I7, I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from attrs import define, field
+
+from tests.simulation.delivery.operations import ATTEMPTS_MAX
+from tests.simulation.delivery.stage import ENDS, Stage
+
+SPENT = ("completed", "not_actionable", "quarantined", "failed", "lost", "cancelled")
+
+
+@define
+class Wanted:
+    """One idempotency key that was accepted."""
+
+    key: str
+    do: str
+    job_id: UUID
+    run_at: datetime | None
+    was_cancelled: bool = False
+    replays: int = 0
+
+
+@define
+class Model:
+    accepted: dict[str, Wanted] = field(factory=dict[str, Wanted])
+
+    def refuses(self, asked: Sequence[tuple[str, str]]) -> bool:
+        """Whether a call for these (key, behaviour) must be refused as a whole."""
+        known = {key: wanted.do for key, wanted in self.accepted.items()}
+        return any(known.setdefault(key, do) != do for key, do in asked)
+
+    def record(self, key: str, do: str, job_id: UUID, run_at: datetime | None) -> None:
+        """An accepted answer. The same key must always be the same job."""
+        wanted = self.accepted.setdefault(key, Wanted(key, do, job_id, run_at))
+        assert wanted.job_id == job_id, f"I7: key {key!r} was job {wanted.job_id} and is now {job_id}"
+
+    def judge(self, wanted: Wanted, job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], stage: Stage) -> None:
+        """Fail if the job, which has ended, ended otherwise than it may have."""
+        where = f"job {wanted.job_id} of key {wanted.key!r} ({wanted.do}), {job['state']}"
+        by_state = [attempt["state"] for attempt in attempts]
+        runs = stage.runs[wanted.job_id]
+        if job["state"] == "dead" and wanted.was_cancelled:
+            assert "Cancelled" in str(job["last_error"]), where
+        elif job["state"] == "dead":
+            spent = [state for state in by_state if state in {"failed", "lost"}]
+            assert len(spent) >= ATTEMPTS_MAX * (1 + wanted.replays), f"{where}: dead with a budget left: {by_state}"
+        else:
+            assert job["state"] == ENDS[wanted.do.partition(":")[0]], f"{where}: {by_state}"
+        if job["state"] == "completed":
+            assert stage.effects[wanted.job_id] >= 1, f"{where}: no effect"
+            assert job["result"]["result"]["run"] in runs, f"{where}: a result that no run gave"
+        assert len(runs) == len(set(runs)), f"{where}: one token ran twice"
+        assert set(runs) <= {attempt["token"] for attempt in attempts}, f"{where}: ran without an attempt"
+        if not wanted.replays:
+            spent_count = sum(state in SPENT for state in by_state)
+            assert job["attempts_spent"] == spent_count, f"{where}: spent {job['attempts_spent']}: {by_state}"
+        if wanted.run_at is not None:
+            early = [attempt["started_at"] for attempt in attempts if attempt["started_at"] < wanted.run_at]
+            assert not early, f"{where}: due at {wanted.run_at}, begun at {early}"
