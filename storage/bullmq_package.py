@@ -40,6 +40,7 @@ class PackageBackend(Protocol):
     def moveToDelayed(  # noqa: N802
         self, job_id: str, timestamp: int, delay: int, token: str, opts: Mapping[str, object]
     ) -> Work: ...
+    def promote(self, job_id: str) -> Work: ...
     def changePriority(self, job_id: str, priority: int) -> Work: ...  # noqa: N802
     def moveStalledJobsToWait(self, max_stalled_count: int, stalled_interval: int) -> Work: ...  # noqa: N802
     def extendLocks(self, job_ids: Sequence[str], tokens: Sequence[str], duration: int) -> Work: ...  # noqa: N802

@@ -128,15 +128,25 @@ def delivery_of(identifier: str, token: str, fields: Mapping[str, str]) -> Deliv
     )
 
 
+def backoff_milliseconds_min(delivery: Delivery) -> int:
+    """The shortest wait that BullMQ may choose if the delivery fails now."""
+    declared = delivery.options.get(_BACKOFF)
+    return _wait_milliseconds(declared, failures=delivery.attempts_made + 1, chance=0) if declared else 0
+
+
 def _bounded_wait(attempts_made: int, _kind: object, _error: object, job: PackageJob) -> int:
     """BullMQ's hook for a backoff of one's own; `attempts_made` counts the failure that is being recorded."""
     declared: object = job.opts[_BACKOFF]["declared"]
+    return _wait_milliseconds(declared, failures=attempts_made, chance=secrets.randbelow(1 << 20) / (1 << 20))
+
+
+def _wait_milliseconds(declared: object, *, failures: int, chance: float) -> int:
     return wait_milliseconds(
         # A bare number is BullMQ's short form of a fixed wait.
         cast("Mapping[str, object]", declared) if isinstance(declared, dict) else {"delay": declared},
-        failures=attempts_made,
+        failures=failures,
         milliseconds_max=BACKOFF_MILLISECONDS_MAX,
-        chance=secrets.randbelow(1 << 20) / (1 << 20),
+        chance=chance,
     )
 
 

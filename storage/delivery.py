@@ -12,7 +12,7 @@ from typing import Final, cast
 import trio
 
 from storage.bullmq_package import unrecoverable
-from storage.bullmq_records import Kept, QueueView
+from storage.bullmq_records import Kept, QueueView, backoff_milliseconds_min
 from storage.bullmq_scripts import Conversation, RefusalCode, ScriptRefused, converse
 from storage.errors import QueueUnavailable, ReplyLost, StorageError
 from storage.holding import Holding
@@ -74,9 +74,9 @@ class DeliveryQueue:
 
         `lock_seconds`: how long a delivery is its holder's without being extended.
 
-        `stalled_interval_seconds`: the least time between two stalled scans, whichever process makes them; half the
-        lock time if not given. A delivery whose holder vanished is handed out again after the lock time and at most
-        two intervals.
+        `stalled_interval_seconds`: the least time between two stalled scans, whichever process makes them; a quarter of
+        the lock time if not given, so that tasks which scan twice a lock are never refused for their own last scan. A
+        delivery whose holder vanished is handed out again by the first scan after its lock has run out.
 
         Raises:
             ValueError: a name or prefix that BullMQ's keys cannot carry, or in a cluster one that scatters them.
@@ -90,7 +90,7 @@ class DeliveryQueue:
             )
         self.name = name
         self.lock_seconds = lock_seconds
-        self.stalled_interval_seconds = stalled_interval_seconds or lock_seconds / 2
+        self.stalled_interval_seconds = stalled_interval_seconds or lock_seconds / 4
         self._server = server
         self._view = QueueView(
             prefix=prefix,
@@ -155,6 +155,25 @@ class DeliveryQueue:
         for outcome in await converse(self._server, calls):
             if isinstance(outcome, StorageError) and not isinstance(outcome, ScriptRefused):
                 raise outcome
+
+    async def promote_many(self, delivery_ids: Sequence[str]) -> None:
+        """Let delayed records be handed out now, in one round trip. One that is not delayed any more stays as it is.
+
+        BullMQ keeps a delay on the clock of whoever gave it: one that runs an hour ahead delays for an hour too long.
+
+        Raises:
+            ReplyLost, QueueUnavailable: some may have been promoted and some not; asking again is right.
+            ValueError: more than BATCH_MAX ids.
+        """
+        _check_size(delivery_ids)
+        calls = [Conversation(self._backend.promote(each)) for each in delivery_ids]
+        for outcome in await converse(self._server, calls):
+            if isinstance(outcome, StorageError) and not isinstance(outcome, ScriptRefused):
+                raise outcome
+
+    def backoff_seconds_min(self, delivery: Delivery) -> float:
+        """How long at least the delivery is held back if it fails now."""
+        return backoff_milliseconds_min(delivery) / 1000
 
     async def wait(self, seconds: float) -> bool:
         """Block until there may be something to fetch: True if so, False after `seconds`, of which it takes 10 at most.

@@ -146,7 +146,9 @@ changed AS (
         attempt_worker_id = NULL,
         attempts_spent = jobs.attempts_spent - (decided.verdict = 'returned' AND NOT decided.is_unwanted)::int,
         run_at = CASE
-            WHEN decided.verdict = 'returned' THEN clock_timestamp() + make_interval(secs => decided.delay_seconds)
+            -- BullMQ holds the delivery back too, but on the clock of whoever told it.
+            WHEN decided.verdict IN ('returned', 'failed') AND decided.next_state = 'retry'
+                THEN clock_timestamp() + make_interval(secs => decided.delay_seconds)
             ELSE jobs.run_at
         END,
         result = CASE WHEN decided.next_state IN ('completed', 'not_actionable') THEN decided.detail END,

@@ -42,6 +42,7 @@ leased AS (
 )
 SELECT
     judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.is_first,
+    judged.run_at <= now() AS may_run,
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
 FROM leased
@@ -165,7 +166,7 @@ spent AS (
         AND room.start_seconds IS NOT NULL
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, true AS is_first,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, true AS is_first, true AS may_run,
     greatest(
         judged.priority >> least(floor(greatest(extract(epoch FROM now() - judged.run_at), 0) / 60), 30)::int, 1
     ) AS priority,

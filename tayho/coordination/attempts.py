@@ -75,6 +75,7 @@ class End:
     attempt: Attempt
     verdict: EndVerdict
     detail: Mapping[str, Json] = field(factory=dict[str, Json])
+    # For a job that goes on: no attempt of it begins before.
     delay_seconds: float = 0
 
 

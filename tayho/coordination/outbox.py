@@ -43,6 +43,8 @@ class Due:
     has_aged: bool
     # Never published: there is nothing to look at.
     is_first: bool
+    # By PostgreSQL's clock it may run now.
+    may_run: bool
 
     @classmethod
     def of(cls, row: Row) -> Due:
@@ -54,6 +56,7 @@ class Due:
             row["priority"],
             row["has_aged"],
             row["is_first"],
+            row["may_run"],
         )
 
 
@@ -166,6 +169,10 @@ class Publisher:
         if aged:
             await queue.prioritize_many(aged)
             step("publish.after_ageing")
+        late = [delivery_id(one.job_id, one.generation) for one, state in found if one.may_run and state is RecordState.DELAYED]
+        if late:
+            await queue.promote_many(late)
+            step("publish.after_promotion")
         # MISSING right after the adding: its hash is there and its place in the queue is not, so BullMQ will never
         # hand it out, and takes no second one under this id.
         return [one for one, state in found if state.is_terminal or state is RecordState.MISSING]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
-from attrs import frozen
+from attrs import evolve, frozen
 
 from nursery.cleanup import CleanupExpired, finish
 from nursery.coalesce import Coalescer, CoalescerClosed
@@ -73,7 +73,7 @@ class Runner:
                 # What is written if the drain runs out under the handler: the job returns, no attempt is spent.
                 end: End | Ended = End(attempt, "returned", {"reason": "cut off by the drain"})
                 try:
-                    end = await self._handle(job, attempt, held)
+                    end = _held_back(await self._handle(job, attempt, held), held)
                 finally:
                     await finish(self._finishes.submit, _Finish(held, attempt, end), seconds=END_SECONDS)
         except StaleAttempt:
@@ -147,6 +147,13 @@ class Runner:
                 await queue.acknowledge_many(of_queue)
             except StorageError as error:
                 log.warning("acknowledgement_lost", queue=queue.name, deliveries=len(of_queue), error=str(error))
+
+
+def _held_back(end: End | Ended, held: Held) -> End | Ended:
+    """The end; of a failed attempt with the wait that BullMQ will keep, so that PostgreSQL's clock keeps it too."""
+    if isinstance(end, End) and end.verdict == "failed":
+        return evolve(end, delay_seconds=held.queue.backoff_seconds_min(held.delivery))
+    return end
 
 
 def _acknowledgement(finish: _Finish, result: EndedJob | Exception | None) -> Acknowledgement:

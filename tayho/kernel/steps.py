@@ -11,6 +11,7 @@ STEPS: frozenset[str] = frozenset(
         "publish.after_claim",
         "publish.after_add",
         "publish.after_ageing",
+        "publish.after_promotion",
         "publish.after_mark",
         "intake.after_fetch",
         "attempt.after_begin",
