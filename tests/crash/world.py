@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 from attrs import define
@@ -20,7 +21,7 @@ from storage.delivery import DeliveryQueue
 from storage.records import Record, delivery_id
 from storage.redis_client import open_redis
 from tayho.coordination.module import JobReader, enqueue_jobs
-from tayho.coordination.types import NewJob
+from tayho.coordination.types import JobRecord, NewJob
 from tayho.demo.fleet import Fleet, Replica, fleet
 from tayho.faults import CRASH_AT
 from tayho.kernel.address import Address
@@ -46,9 +47,13 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None) -> Replica:
-        """A replica, which kills itself at a step if asked, with kinds of its own if given."""
-        extra = {} if crash_at is None else {CRASH_AT: crash_at}
+    async def start(
+        self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str
+    ) -> Replica:
+        """A replica, which kills itself at a step if asked, with kinds and variables of its own if given."""
+        extra = dict(variables)
+        if crash_at is not None:
+            extra[CRASH_AT] = crash_at
         if plug_in is not None:
             extra["PYTHONPATH"] = plug_in
         return (await self.replicas.start("automation", 1, extra))[0]
@@ -82,6 +87,26 @@ class World:
         replica.is_expected_to_end = True
         await until(lambda: replica.process.poll() is not None, seconds=seconds, what="the replica to die at its step")
         assert replica.process.returncode == -9, (replica.process.returncode, replica.log.read_text()[-2000:])
+
+    async def now(self) -> datetime:
+        """PostgreSQL's clock."""
+        async with self.database.connection() as connection:
+            return cast("datetime", await connection.fetchval("SELECT clock_timestamp()"))
+
+    async def enqueue_planted(self, key: str, *, run_at: datetime | None = None, **request: str) -> UUID:
+        """A job of the kind that `tests.crash.planted` plugs in."""
+        job = NewJob("planted.work", "automation", key, dict(request), run_at=run_at)
+        return (await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, [job]))[0].job_id
+
+    async def await_word(self, replica: Replica, event: str, seconds: float = 60) -> None:
+        """Wait until the replica has logged the event."""
+        await until(lambda: f'"{event}"' in replica.log.read_text(), seconds=seconds, what=f"the word {event!r}")
+
+    async def record(self, job_id: UUID) -> JobRecord:
+        """The job with its attempts."""
+        record = await self.jobs.inspect(job_id)
+        assert record is not None
+        return record
 
     async def enqueue_later(self, key: str, *, seconds: float) -> UUID:
         """A job that is due only after a while."""
