@@ -32,8 +32,8 @@ async def _delayed_by(plane: Plane, seconds: float) -> str:
 
 
 async def test_a_record_delayed_by_a_clock_an_hour_ahead_is_handed_out_at_the_next_check(plane: Plane) -> None:
-    """Goal: no clock makes a job an hour late. Method: a delivery that is delayed for an hour, of a job that is due; the
-    delivery check; it is there."""
+    """Goal: no clock makes a job an hour late. Method: a delivery that is delayed for an hour, of a job that is due;
+    the delivery check; it is there."""
     await plane.enqueue()
     late = await _delayed_by(plane, HOUR_SECONDS)
     assert await plane.queue.states([late]) == [RecordState.DELAYED]

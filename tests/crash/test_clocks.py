@@ -1,4 +1,4 @@
-"""Workers whose clocks are an hour off: nothing begins early, and nothing is late beyond the delivery check (DLV-11)."""
+"""Workers whose clocks are an hour off: nothing begins early, nothing is late beyond the delivery check (DLV-11)."""
 
 from __future__ import annotations
 

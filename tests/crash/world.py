@@ -47,9 +47,7 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(
-        self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str
-    ) -> Replica:
+    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str) -> Replica:
         """A replica, which kills itself at a step if asked, with kinds and variables of its own if given."""
         extra = dict(variables)
         if crash_at is not None:

@@ -16,7 +16,7 @@ from attrs import define, field
 
 from nursery.asyncio_bridge import open_bridge
 from nursery.drain import Drain
-from storage.database import Connection, Database
+from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.errors import Conflict, Refused, StorageError
 from storage.records import Completion, Delivery, delivery_id
@@ -38,7 +38,6 @@ from tests.simulation.delivery.operations import REPLICAS_MAX, Schedule
 from tests.simulation.delivery.replica import CHAIN_ID, Doom, Replica, coordination_on, kill_at_step, queues_on
 from tests.simulation.delivery.stage import Stage
 from tests.simulation.invariants import check_always, check_published
-
 
 # How long everything may take to come to rest once nothing is broken any more. A machine under load needs most of it.
 REST_SECONDS = 30.0
@@ -112,9 +111,7 @@ class Driver:
         for job, answer in zip(jobs, answers, strict=True):
             self.model.record(job.idempotency_key, str(job.request["do"]), answer.job_id, job.run_at)
 
-    def _new_job(
-        self, now: datetime, key: int, do: str, limit_key: str, priority: int, milliseconds: int
-    ) -> NewJob:
+    def _new_job(self, now: datetime, key: int, do: str, limit_key: str, priority: int, milliseconds: int) -> NewJob:
         run_at = None if milliseconds == 0 else now + milliseconds * _MILLISECOND
         return NewJob(KIND, ROLE, f"key-{key}", {"do": do}, priority, run_at, limit_key or None)
 
@@ -132,9 +129,7 @@ class Driver:
 
     def start_replica(self) -> Replica:
         name = f"{self.environment}-{len(self.replicas)}"
-        replica = Replica(
-            name, self.environment, self.servers.postgres_url, self.servers.redis.url, self.stage.handle
-        )
+        replica = Replica(name, self.environment, self.servers.postgres_url, self.servers.redis.url, self.stage.handle)
         self.replicas.append(replica)
         self.tasks.start_soon(replica.run, name=name)
         return replica
@@ -169,7 +164,7 @@ class Driver:
 
     # Faults
 
-    async def do_lose_answer(self, number: int, side: str, pattern: bytes, is_request: bool) -> None:  # noqa: FBT001
+    async def do_lose_answer(self, number: int, side: str, pattern: bytes, is_request: bool) -> None:
         for proxy in self.proxies_of(number, side):
             if is_request:
                 proxy.swallow_request(pattern)
@@ -216,7 +211,7 @@ class Driver:
             for name in ("prioritized", "delayed"):
                 await self.redis.ask_one(["ZREM", self.key(name), record_id])
 
-    async def do_end_record(self, as_completed: bool) -> None:  # noqa: FBT001
+    async def do_end_record(self, as_completed: bool) -> None:
         """Somebody else's worker ends a record whose job has not ended."""
         for delivery in await self.stolen():
             if as_completed:
@@ -277,9 +272,7 @@ class Driver:
         """Somebody begins a delivery that another may hold, and dies."""
         for wanted in self.wanted(number):
             generation = await self.ask("SELECT generation FROM coordination.jobs WHERE job_id = $1", wanted.job_id)
-            delivery = Delivery(
-                delivery_id(wanted.job_id, generation), new_id().hex, KIND, {}, 0, 3, 0, None, None, {}
-            )
+            delivery = Delivery(delivery_id(wanted.job_id, generation), new_id().hex, KIND, {}, 0, 3, 0, None, None, {})
             ask = partial(
                 begin,
                 self.database,
@@ -294,10 +287,10 @@ class Driver:
 
     # People
 
-    async def do_pause(self, whole_role: bool) -> None:  # noqa: FBT001
+    async def do_pause(self, whole_role: bool) -> None:
         await self.insist(partial(self.control.pause, "" if whole_role else KIND))
 
-    async def do_resume(self, whole_role: bool) -> None:  # noqa: FBT001
+    async def do_resume(self, whole_role: bool) -> None:
         await self.insist(partial(self.control.resume, "" if whole_role else KIND))
 
     async def do_cancel(self, number: int) -> None:

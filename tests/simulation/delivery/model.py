@@ -41,7 +41,9 @@ class Model:
         wanted = self.accepted.setdefault(key, Wanted(key, do, job_id, run_at))
         assert wanted.job_id == job_id, f"I7: key {key!r} was job {wanted.job_id} and is now {job_id}"
 
-    def judge(self, wanted: Wanted, job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], stage: Stage) -> None:
+    def judge(
+        self, wanted: Wanted, job: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], stage: Stage
+    ) -> None:
         """Fail if the job, which has ended, ended otherwise than it may have."""
         where = f"job {wanted.job_id} of key {wanted.key!r} ({wanted.do}), {job['state']}"
         by_state = [attempt["state"] for attempt in attempts]

@@ -101,7 +101,7 @@ class Replica:
             # A process may fail to start in an outage, and end in any way once it was killed.
             if self.is_registered and not self.was_killed:
                 self.failure = group
-        except* Exception as group:
+        except* Exception as group:  # noqa: BLE001 - whatever it is, it is a find
             self.failure = group
         finally:
             self.ended.set()
@@ -113,9 +113,7 @@ class Replica:
         ):
             self.proxies.update(postgres=postgres, redis=redis_side)
             async with (
-                Database.open(
-                    postgres.url_for(self.postgres_url), pool_size=3, application_name=self.name
-                ) as database,
+                Database.open(postgres.url_for(self.postgres_url), pool_size=3, application_name=self.name) as database,
                 open_redis(redis_side.url_for(self.redis_url), command_seconds=COMMAND_SECONDS) as redis,
                 trio.open_nursery() as tasks,
             ):

@@ -1,4 +1,4 @@
-"""Random schedules of work, faults, races and people over several replicas (PRF-3): every promise of the delivery holds.
+"""Random schedules of work, faults, races and people over several replicas (PRF-3): every promise holds.
 
 `make soak` runs many more. A failing schedule is printed; TAYHO_REPLAY runs it again:
 
@@ -7,13 +7,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
+import structlog
 import trio
 from hypothesis import HealthCheck, Phase
 
@@ -30,6 +34,15 @@ SCHEDULES_ORDINARY = 100
 BASE_SEED = 20_261_201
 
 
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """A hundred schedules of faults log more than anybody reads; a replayed one logs all."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_schedules_come_to_rest_as_the_model_says(servers: Servers, part: int) -> None:
     """Goal: I6, I7, I8 and DLV-4 under any interleaving. Method: schedules drawn from a seed; every moment is checked
@@ -42,8 +55,10 @@ def test_random_schedules_come_to_rest_as_the_model_says(servers: Servers, part:
         _property(lambda schedule: done.update(run(servers, schedule)), count, base + part)()
     finally:
         seconds = time.monotonic() - began_at
-        print(f"seed {base + part}: {done['schedules']} schedules, {done.total() - done['schedules']} operations in "
-              f"{seconds:.0f} s: {dict(done)}")  # fmt: skip
+        operations = done.total() - done["schedules"]
+        _tell(
+            f"seed {base + part}: {done['schedules']} schedules, {operations} operations in {seconds:.0f} s: {dict(done)}"
+        )
 
 
 def test_the_printed_schedule(servers: Servers) -> None:
@@ -64,9 +79,16 @@ def run(servers: Servers, schedule: Schedule) -> Counter[str]:
     try:
         return trio.run(main) + Counter(schedules=1)
     except BaseException as error:
-        print(f"\nTAYHO_REPLAY={str(schedule)!r}\n", flush=True)
-        error.add_note(f"TAYHO_REPLAY={str(schedule)!r}")
+        told = f"TAYHO_REPLAY={shlex.quote(str(schedule))}"
+        _tell(told)
+        error.add_note(told)
         raise
+
+
+def _tell(line: str) -> None:
+    """To whoever runs it with `-s`, and into the report of a failure."""
+    sys.stderr.write(f"\n{line}\n")
+    sys.stderr.flush()
 
 
 def _property(check: Callable[[Schedule], None], count: int, seed: int) -> Callable[[], None]:
