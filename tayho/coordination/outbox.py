@@ -169,7 +169,12 @@ class Publisher:
         if aged:
             await queue.prioritize_many(aged)
             step("publish.after_ageing")
-        late = [delivery_id(one.job_id, one.generation) for one, state in found if one.may_run and state is RecordState.DELAYED]
+        # Held back by BullMQ although PostgreSQL calls it due: the clock that delayed it is ahead.
+        late = [
+            delivery_id(one.job_id, one.generation)
+            for one, state in found
+            if one.may_run and state is RecordState.DELAYED
+        ]
         if late:
             await queue.promote_many(late)
             step("publish.after_promotion")

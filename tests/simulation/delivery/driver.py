@@ -276,6 +276,7 @@ class Driver:
             ask = partial(
                 begin,
                 self.database,
+                self.database,
                 [delivery],
                 worker_id=self.foreign_worker_id,
                 attempts_max=SETTINGS.attempts_max,

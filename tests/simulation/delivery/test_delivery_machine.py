@@ -56,9 +56,8 @@ def test_random_schedules_come_to_rest_as_the_model_says(servers: Servers, part:
     finally:
         seconds = time.monotonic() - began_at
         operations = done.total() - done["schedules"]
-        _tell(
-            f"seed {base + part}: {done['schedules']} schedules, {operations} operations in {seconds:.0f} s: {dict(done)}"
-        )
+        told = f"seed {base + part}: {done['schedules']} schedules, {operations} operations in {seconds:.0f} s"
+        _tell(f"{told}: {dict(done)}")
 
 
 def test_the_printed_schedule(servers: Servers) -> None:
