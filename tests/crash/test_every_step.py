@@ -14,6 +14,7 @@ import trio
 from tayho.faults import CRASH_AT
 from tayho.kernel.ids import new_id
 from tayho.kernel.steps import STEPS
+from tests.crash.planted import planted
 from tests.crash.world import ENVIRONMENT, World
 from tests.services.chain import CHAIN_ID
 from tests.services.plug_in import plug_in
@@ -26,6 +27,8 @@ JOBS = 3
 # Steps that an ordinary run does not pass; each has a test of its own below.
 STAGED = {
     "enqueue.after_commit",
+    "publish.after_ageing",
+    "publish.after_promotion",
     "attempt.after_end",
     "delivery.after_decline",
     "worker.after_stop",
@@ -154,6 +157,32 @@ async def test_killed_after_refusing_a_foreign_delivery_the_others_run(crashing:
     assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
     assert await crashing.effects([job_id]) == {job_id: 1}
     await crashing.check()
+
+
+async def test_killed_after_promoting_a_record_the_job_still_runs(crashing: World, tmp_path: Path) -> None:
+    """Goal: a record that a wrong clock delayed for an hour runs soon, whoever dies over it. Method: such a record; the
+    replica whose delivery check promotes it dies; another runs."""
+    kinds = planted(tmp_path)
+    job_id = await crashing.enqueue_planted("key")
+    await crashing.delay_by_hand(job_id, seconds=3_600)
+    await crashing.await_death(await crashing.start(crash_at="publish.after_promotion", plug_in=kinds))
+    await crashing.start(plug_in=kinds)
+    assert await crashing.await_all_ended([job_id]) == {job_id: "completed"}
+    assert len((await crashing.record(job_id)).attempts) == 1
+
+
+async def test_killed_after_ageing_a_record_both_jobs_run(crashing: World, tmp_path: Path) -> None:
+    """Goal: moving a waiting record forward is safe to repeat. Method: the only handler is busy while a job waits that
+    is three minutes old; the replica whose delivery check moves it forward dies; another runs both."""
+    kinds = planted(tmp_path)
+    doomed = await crashing.start(crash_at="publish.after_ageing", plug_in=kinds, QUEUE_CONCURRENCY="1")
+    busy = await crashing.enqueue_planted("busy", do="wait_first", folder=str(tmp_path))
+    await until((tmp_path / "busy.begun").exists, seconds=60, what="the handler to be busy")
+    old = await crashing.enqueue_planted("old", run_at=await crashing.now() - timedelta(minutes=3))
+    await crashing.await_death(doomed)
+    await crashing.start(plug_in=kinds)
+    states = await crashing.await_all_ended([busy, old])
+    assert set(states.values()) == {"completed"}
 
 
 async def test_killed_after_its_last_word_nothing_is_left_behind(crashing: World) -> None:

@@ -19,7 +19,7 @@ from rpc.reads import Call
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.records import Record, delivery_id
-from storage.redis_client import open_redis
+from storage.redis_client import RedisServer, open_redis
 from tayho.coordination.module import JobReader, enqueue_jobs
 from tayho.coordination.types import JobRecord, NewJob
 from tayho.demo.fleet import Fleet, Replica, fleet
@@ -115,9 +115,14 @@ class World:
     async def publish_by_hand(self, job_id: UUID) -> None:
         """Put the job's record into the queue, as a publisher with a wrong clock would."""
         async with open_redis(self.redis_url) as redis:
-            name = queue_name("automation", ENVIRONMENT, CHAIN_ID)
-            queue = DeliveryQueue(redis, prefix="{tayho}", name=name, lock_seconds=LOCK_SECONDS)
-            await queue.publish_many([Record(delivery_id(job_id, 1), "counter.record", {}, 1_000, 8, 1_000)])
+            await _queue(redis).publish_many([Record(delivery_id(job_id, 1), "counter.record", {}, 1_000, 8, 1_000)])
+
+    async def delay_by_hand(self, job_id: UUID, seconds: float) -> None:
+        """Publish the job's record and put it back for so long, as a worker with a wrong clock would."""
+        await self.publish_by_hand(job_id)
+        async with open_redis(self.redis_url) as redis:
+            (delivery,) = await _queue(redis).fetch(1)
+            await _queue(redis).put_back(delivery, delay_seconds=seconds)
 
     async def flushall(self) -> None:
         """Lose everything that Redis has."""
@@ -153,6 +158,11 @@ class World:
 
     async def effects(self, job_ids: Sequence[UUID]) -> dict[UUID, int]:
         return await effects_of(self.node, self.contract, job_ids)
+
+
+def _queue(redis: RedisServer) -> DeliveryQueue:
+    name = queue_name("automation", ENVIRONMENT, CHAIN_ID)
+    return DeliveryQueue(redis, prefix="{tayho}", name=name, lock_seconds=LOCK_SECONDS)
 
 
 @asynccontextmanager

@@ -53,8 +53,8 @@ class Control:
                 )
             return state in {"queued", "retry", "processing"}
 
-    async def replay(self, job_id: UUID) -> bool:
-        """Whether the job was dead, and is queued again."""
+    async def replay(self, job_id: UUID) -> int | None:
+        """The attempts that a dead job had before it was queued again; None for a job that was not dead."""
         async with self.database.transaction() as tx:
             await tx.execute("SELECT set_config('tayho.operation', 'replay', true)")
             row = await tx.fetchrow(
@@ -62,12 +62,12 @@ class Control:
                 UPDATE coordination.jobs SET state = 'queued', attempts_spent = 0, generation = generation + 1,
                     cancel_requested_at = NULL, ended_at = NULL, last_error = NULL, run_at = clock_timestamp()
                 WHERE job_id = $1 AND state = 'dead'
-                RETURNING job_id
+                RETURNING attempt_number
                 """,
                 job_id,
             )
             if row is None:
-                return False
+                return None
             await tx.execute(
                 """
                 INSERT INTO coordination.outbox (job_id, chain_id, environment, due_at, limit_key, rank_at)
@@ -75,7 +75,7 @@ class Control:
                 """,
                 job_id,
             )
-            return True
+            return row["attempt_number"]
 
     async def limit(self, limit_key: str, concurrent_max: int) -> None:
         async with self.database.transaction() as tx:

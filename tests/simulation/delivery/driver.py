@@ -301,8 +301,9 @@ class Driver:
 
     async def do_replay(self, number: int) -> None:
         for wanted in self.wanted(number):
-            if await self.insist(partial(self.control.replay, wanted.job_id)):
-                wanted.replays += 1
+            attempts_before = await self.insist(partial(self.control.replay, wanted.job_id))
+            if attempts_before is not None:
+                wanted.attempts_before = attempts_before
                 wanted.was_cancelled = False
 
     async def do_limit(self, limit_key: str, concurrent_max: int) -> None:

@@ -2,14 +2,13 @@
 
 `make soak` runs many more. A failing schedule is printed; TAYHO_REPLAY runs it again:
 
-    TAYHO_REPLAY='[("start",), …]' .venv/bin/pytest -s tests/simulation/delivery -k printed
+    TAYHO_REPLAY="[('start',), …]" .venv/bin/pytest -s tests/simulation/delivery -k printed
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shlex
 import sys
 import time
 from collections import Counter
@@ -78,7 +77,8 @@ def run(servers: Servers, schedule: Schedule) -> Counter[str]:
     try:
         return trio.run(main) + Counter(schedules=1)
     except BaseException as error:
-        told = f"TAYHO_REPLAY={shlex.quote(str(schedule))}"
+        # No word of a schedule has a double quote or a dollar in it.
+        told = f'TAYHO_REPLAY="{schedule}"'
         _tell(told)
         error.add_note(told)
         raise
