@@ -14,17 +14,19 @@ SOURCES := $(shell find nursery storage rpc tayho sql tests tools -path tools/no
 ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage rpc tayho tools)
 # Most tests wait for servers more than they compute.
 WORKERS := 3
+SOAK_SCHEDULES := 2000
 FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules) \
 	$(filter-out %/test_cancellation.py %/test_endpoint_faults.py %/test_ask_many.py %/test_schemas.py, \
 	$(wildcard tests/rpc/test_*.py))
 LINT_SETTINGS := pyproject.toml .flake8 .importlinter .squawk.toml
 
-.PHONY: help setup demo test test-fast lint contracts lock clean
+.PHONY: help setup demo test test-fast soak lint contracts lock clean
 
 help:
 	@echo 'make demo       a durable fleet on a local chain, one replica killed on the way'
 	@echo 'make test       lint and the whole suite'
 	@echo 'make test-fast  the tests that need no service, under a minute'
+	@echo 'make soak       thousands of random schedules of work and faults, for an hour or so'
 	@echo 'make lint       every rule of architecture and style'
 	@echo 'make setup      install what the project needs, into .venv and tools/node'
 	@echo 'make contracts  write tayho/contracts from the faces of the contexts'
@@ -54,6 +56,13 @@ test: lint
 
 test-fast: setup
 	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)
+
+# A failing schedule is printed with the word that runs it again (tests/simulation/delivery/test_delivery_machine.py).
+soak: setup
+	@seed=$${TAYHO_SOAK_SEED:-$$(date +%s)}; \
+	echo "soak: $(SOAK_SCHEDULES) schedules from TAYHO_SOAK_SEED=$$seed"; \
+	TAYHO_SOAK_SEED=$$seed TAYHO_SOAK_SCHEDULES=$(SOAK_SCHEDULES) \
+		$(BIN)/pytest -q -rP -n $(WORKERS) tests/simulation
 
 lint: .venv/linted .venv/async-checked
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds what the project needs of the system: Python 3.11, Node.js 20, npm, Redis 7. Root gets what is missing from apt;
+# Finds what the project needs of the system: Python 3.11, Node.js 20, npm, Redis 7, faketime. Root gets what is missing from apt;
 # anybody else is told the one command. With `python` as argument it only prints the interpreter to use.
 set -euo pipefail
 
@@ -63,6 +63,12 @@ need_redis() {
     [ "${version:-0}" -ge 7 ] || refuse "Redis 7 or newer is needed, this is ${version:-unknown}: install a newer one"
 }
 
+# Gives single processes of the tests a clock that is an hour off.
+need_faketime() {
+    have faketime || provide "faketime" faketime
+    have faketime || refuse "faketime was installed but is not on PATH"
+}
+
 need_python
 if [ "${1:-}" = python ]; then
     find_python
@@ -70,3 +76,4 @@ if [ "${1:-}" = python ]; then
 fi
 need_node
 need_redis
+need_faketime

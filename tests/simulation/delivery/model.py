@@ -12,6 +12,7 @@ from attrs import define, field
 from tests.simulation.delivery.operations import ATTEMPTS_MAX
 from tests.simulation.delivery.stage import ENDS, Stage
 
+
 @define
 class Wanted:
     """One idempotency key that was accepted."""
