@@ -51,6 +51,7 @@ demo: setup
 
 # The database tests run once more on the oldest PostgreSQL that is supported.
 test: lint
+	@bash tools/setup/system.sh tests
 	@TAYHO_TEST_POSTGRES=16 $(BIN)/pytest -q -n $(WORKERS) -k "not delivery and not redis" tests/storage tests/coordination tests/transactions
 	@$(BIN)/pytest -q -n $(WORKERS)
 

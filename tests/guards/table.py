@@ -23,6 +23,7 @@ _RACES = "tests/coordination/test_races.py"
 _PRODUCING = "tests/coordination/test_producing.py"
 _SQL_DOOR = "tests/coordination/test_sql_door.py"
 _DOOR = "sql/migrations/0006_enqueue.sql"
+_CLOCKS = "tests/coordination/test_clocks.py"
 _WORKER = "tests/coordination/test_worker.py"
 
 GUARDS = (
@@ -63,6 +64,27 @@ GUARDS = (
         "            WHEN locked.run_at > clock_timestamp() THEN 'early'\n",
         "",
         f"{_FENCE}::test_an_early_or_unknown_delivery_is_put_back_unharmed",
+    ),
+    Guard(
+        "what a wrong clock delays for too long is promoted",
+        "tayho/coordination/outbox.py",
+        "            await queue.promote_many(late)\n",
+        "",
+        f"{_CLOCKS}::test_a_record_delayed_by_a_clock_an_hour_ahead_is_handed_out_at_the_next_check",
+    ),
+    Guard(
+        "what is not due by PostgreSQL's clock is not promoted",
+        "sql/coordination/outbox.sql",
+        "judged.run_at <= now() AS may_run",
+        "true AS may_run",
+        f"{_CLOCKS}::test_a_record_of_a_job_that_is_not_due_stays_delayed",
+    ),
+    Guard(
+        "a failed attempt keeps its wait in PostgreSQL",
+        _END,
+        "WHEN decided.verdict IN ('returned', 'failed') AND",
+        "WHEN decided.verdict = 'returned' AND",
+        f"{_CLOCKS}::test_a_retry_that_a_fast_clock_hands_out_at_once_is_not_begun_before_its_wait",
     ),
     Guard(
         "a delivery of an older generation begins nothing",

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Finds what the project needs of the system: Python 3.11, Node.js 20, npm, Redis 7, faketime. Root gets what is missing from apt;
-# anybody else is told the one command. With `python` as argument it only prints the interpreter to use.
+# Finds what the project needs of the system: Python 3.11, Node.js 20, npm, Redis 7. Root gets what is missing from apt;
+# anybody else is told the one command. With `python` as argument it only prints the interpreter to use, with `tests` it
+# finds what the tests need besides.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -69,6 +70,10 @@ need_faketime() {
     have faketime || refuse "faketime was installed but is not on PATH"
 }
 
+if [ "${1:-}" = tests ]; then
+    need_faketime
+    exit
+fi
 need_python
 if [ "${1:-}" = python ]; then
     find_python
@@ -76,4 +81,3 @@ if [ "${1:-}" = python ]; then
 fi
 need_node
 need_redis
-need_faketime
