@@ -45,6 +45,7 @@ log = structlog.get_logger("tayho.coordination")
 OUTBOX_CHANNEL = "tayho_outbox"
 CONTROL_CHANNEL = "tayho_control"
 LISTEN_AGAIN_SECONDS = 1
+LAST_WORD_SECONDS = 5
 STALLED_SCAN_SECONDS_MIN = 1
 
 
@@ -189,7 +190,11 @@ class Coordination(JobReader):
         """Register this process as a worker and run its roles' jobs until the drain is over."""
         row = WorkerRow(self._database, new_id(), drain)
         kinds = sorted(handlers)
-        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version, kinds)
+        # A server that answers nothing must not keep a process that was told to end.
+        async with drain.bounded() as start:
+            await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version, kinds)
+        if start.cut_off:
+            return
         async with self._database.reserve() as begins, self._database.reserve() as ends:
             worker = Worker(
                 self._database,
@@ -225,6 +230,8 @@ class Coordination(JobReader):
             await worker.run()
             tasks.cancel_scope.cancel()
         try:
-            await row.stop()
-        except StorageError as error:
+            with trio.fail_after(LAST_WORD_SECONDS):
+                await row.stop()
+        except (StorageError, trio.TooSlowError) as error:
+            # Its heartbeat grows old: that tells the same, later.
             log.warning("worker_stop_unrecorded", error=str(error))

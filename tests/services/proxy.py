@@ -129,7 +129,7 @@ class FaultProxy:
 
     def swallow_nothing(self) -> None:
         """Forget what was to be swallowed and has not come."""
-        self._trap = None
+        self._traps.clear()
 
     @property
     def sprung(self) -> bool:
@@ -138,7 +138,9 @@ class FaultProxy:
 
     def freeze(self) -> None:
         """Forward nothing from now on, in either direction, and keep every connection open."""
-        self._flowing = trio.Event()
+        # Not anew where it is frozen already: nobody would thaw those who wait for the first.
+        if self._flowing.is_set():
+            self._flowing = trio.Event()
 
     def thaw(self) -> None:
         """Forward again, beginning with what was held."""

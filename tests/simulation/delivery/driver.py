@@ -19,7 +19,7 @@ from nursery.drain import Drain
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.errors import Conflict, Refused, StorageError
-from storage.records import Completion, Delivery, delivery_id
+from storage.records import Completion, Delivery, Record, delivery_id
 from storage.redis_client import RedisServer, open_redis
 from tayho.coordination.attempts import End, Ends, begin
 from tayho.coordination.module import Coordination
@@ -222,6 +222,23 @@ class Driver:
     async def do_steal_record(self) -> None:
         """Somebody takes a record and is never heard of again."""
         await self.stolen()
+
+    async def do_publish_early(self, number: int) -> None:
+        """A record comes before its job is due."""
+        with suppress(StorageError):
+            for record_id in await self.record_ids(number):
+                await self.queue.publish_many([Record(record_id, KIND, {}, 1_000, 3, 20)])
+
+    async def do_delay_for_an_hour(self) -> None:
+        """A worker whose clock is an hour ahead puts a delivery back."""
+        for delivery in await self.stolen():
+            with suppress(StorageError):
+                await self.queue.put_back(delivery, delay_seconds=3_600)
+
+    async def do_promote(self, number: int) -> None:
+        """A worker whose clock is an hour ahead hands out what is delayed."""
+        with suppress(StorageError):
+            await self.queue.promote_many(await self.record_ids(number))
 
     async def stolen(self) -> list[Delivery]:
         with suppress(StorageError):

@@ -102,6 +102,9 @@ _faults = (
     _operation("end_record", draw.booleans()),
     _operation("steal_record"),
     _operation("script_flush"),
+    _operation("publish_early", _job),
+    _operation("delay_for_an_hour"),
+    _operation("promote", _job),
 )
 _races = (
     _operation("publish_at_once", draw.integers(2, 3)),

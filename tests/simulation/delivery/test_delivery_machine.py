@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -79,7 +80,7 @@ def run(servers: Servers, schedule: Schedule) -> Counter[str]:
     except BaseException as error:
         # No word of a schedule has a double quote or a dollar in it.
         told = f'TAYHO_REPLAY="{schedule}"'
-        _tell(told)
+        _tell(f"{told}\n{''.join(traceback.format_exception(error))}")
         error.add_note(told)
         raise
 
