@@ -329,7 +329,7 @@ class Driver:
     # The end
 
     async def come_to_rest(self) -> None:
-        """No fault any more, one healthy replica, everything released: every job ends and Redis has nothing to do."""
+        """No fault any more, one healthy replica, everything released: every job ends, and Redis has nothing to hand out."""
         self.stage.open_for_good()
         for proxies in (self.client_proxies, *(replica.proxies for replica in self.replicas)):
             for proxy in proxies.values():
@@ -364,7 +364,7 @@ class Driver:
             return False
         with suppress(StorageError):
             counts = await self.queue.counts()
-            return not any(counts[name] for name in ("active", "waiting", "prioritized", "delayed"))
+            return not any(counts[name] for name in ("active", "waiting", "prioritized"))
         return False
 
     async def judge(self) -> None:
