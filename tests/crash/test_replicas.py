@@ -93,6 +93,7 @@ async def test_after_a_restart_of_redis_work_goes_on_within_the_poll(
     replica.check()
 
 
+@pytest.mark.waits
 async def test_a_job_due_in_seven_seconds_starts_on_time_after_a_long_idleness(crashing: World, tmp_path: Path) -> None:
     """Goal: no blocking wait outlives its welcome, and none delays a delayed job. Method: a replica idle for more than
     two of its waits in Redis; then a job that is due in seven seconds."""

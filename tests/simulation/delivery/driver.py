@@ -329,7 +329,7 @@ class Driver:
     # The end
 
     async def come_to_rest(self) -> None:
-        """No fault any more, one healthy replica, everything released: every job ends, and Redis has nothing to hand out."""
+        """No fault any more, one healthy replica, everything released: every job ends, Redis has nothing to hand out."""
         self.stage.open_for_good()
         for proxies in (self.client_proxies, *(replica.proxies for replica in self.replicas)):
             for proxy in proxies.values():

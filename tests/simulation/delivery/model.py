@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 from attrs import define, field
 
+from tests.simulation.delivery.clockwork import BACKOFF_MILLISECONDS
 from tests.simulation.delivery.operations import ATTEMPTS_MAX
 from tests.simulation.delivery.stage import ENDS, Stage
+
+
+# Half of every wait is random.
+BACKOFF_MIN = timedelta(milliseconds=BACKOFF_MILLISECONDS / 2)
 
 
 @define
@@ -60,6 +66,10 @@ class Model:
         assert len(runs) == len(set(runs)), f"{where}: one token ran twice"
         assert set(runs) <= {attempt["token"] for attempt in attempts}, f"{where}: ran without an attempt"
         assert job["attempts_spent"] == spent, f"{where}: spent {job['attempts_spent']}: {by_state}"
+        for number, (before, after) in enumerate(pairwise(attempts), start=1):
+            if before["state"] == "failed" and number != wanted.attempts_before:
+                wait = after["started_at"] - before["ended_at"]
+                assert wait >= BACKOFF_MIN, f"{where}: attempt {number + 1} came {wait} after a failure"
         if wanted.run_at is not None:
             early = [attempt["started_at"] for attempt in attempts if attempt["started_at"] < wanted.run_at]
             assert not early, f"{where}: due at {wanted.run_at}, begun at {early}"
