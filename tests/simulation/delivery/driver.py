@@ -275,10 +275,17 @@ class Driver:
         """An attempt that has ended ends again, and one that never was: nothing may come of it (I6)."""
         for wanted in self.wanted(number):
             rows = await self.rows(
-                "SELECT * FROM coordination.attempts WHERE job_id = $1 AND state <> 'running'", wanted.job_id
+                # One that ended just so is answered again, for an answer that was lost; nothing is written.
+                """
+                SELECT * FROM coordination.attempts
+                WHERE job_id = $1 AND state <> 'running' AND state NOT IN ($2, 'cancelled')
+                """,
+                wanted.job_id,
+                verdict,
             )
             stale = [Attempt(row["job_id"], row["attempt_number"], row["token"], row["worker_id"]) for row in rows]
-            stale.append(Attempt(wanted.job_id, len(rows) + 1, new_id().hex, self.foreign_worker_id))
+            number = await self.ask("SELECT attempt_number FROM coordination.jobs WHERE job_id = $1", wanted.job_id)
+            stale.append(Attempt(wanted.job_id, number, new_id().hex, self.foreign_worker_id))
             ends = Ends(self.database, SETTINGS.attempts_max)
             for attempt in stale:
                 end = End(attempt, cast("Any", verdict), {"result": "stolen", "message": "stolen"})
@@ -329,7 +336,7 @@ class Driver:
     # The end
 
     async def come_to_rest(self) -> None:
-        """No fault any more, one healthy replica, everything released: every job ends, Redis has nothing to hand out."""
+        """No fault any more, one healthy replica, everything released: every job ends, Redis hands nothing out."""
         self.stage.open_for_good()
         for proxies in (self.client_proxies, *(replica.proxies for replica in self.replicas)):
             for proxy in proxies.values():

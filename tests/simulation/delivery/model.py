@@ -14,7 +14,6 @@ from tests.simulation.delivery.clockwork import BACKOFF_MILLISECONDS
 from tests.simulation.delivery.operations import ATTEMPTS_MAX
 from tests.simulation.delivery.stage import ENDS, Stage
 
-
 # Half of every wait is random.
 BACKOFF_MIN = timedelta(milliseconds=BACKOFF_MILLISECONDS / 2)
 
