@@ -1,28 +1,42 @@
 -- name: due^
--- What an idle publisher asks each poll: two looks at the first entry of an index.
+-- What an idle publisher asks each poll: the first due entry of two indexes. It begins where its last look found nothing
+-- any more ($3, $4), because what lies before may be entries of dead rows, a million of them while somebody holds an old
+-- snapshot. Null begins at the beginning.
 SELECT
-    EXISTS (
-        SELECT FROM coordination.outbox
-        WHERE chain_id = $1 AND environment = $2 AND (limit_key IS NULL OR published_at IS NOT NULL) AND due_at <= now()
-    ) AS unlimited,
-    EXISTS (
-        SELECT FROM coordination.outbox
-        WHERE chain_id = $1 AND environment = $2 AND limit_key IS NOT NULL AND published_at IS NULL AND due_at <= now()
-    ) AS limited;
+    now() AS looked_at,
+    (
+        SELECT outbox.due_at FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2
+            AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
+            AND outbox.due_at >= coalesce($3::timestamptz, '-infinity') AND outbox.due_at <= now()
+        ORDER BY outbox.due_at
+        LIMIT 1
+    ) AS unlimited_from,
+    (
+        SELECT outbox.due_at FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2
+            AND outbox.limit_key IS NOT NULL AND outbox.published_at IS NULL
+            AND outbox.due_at >= coalesce($4::timestamptz, '-infinity') AND outbox.due_at <= now()
+        ORDER BY outbox.due_at
+        LIMIT 1
+    ) AS limited_from;
 
 -- name: claim_due
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
 -- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
 WITH due AS (
-    SELECT outbox.job_id FROM coordination.outbox AS outbox
+    SELECT outbox.job_id, outbox.due_at FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2
-        AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL) AND outbox.due_at <= now()
+        AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
+        AND outbox.due_at >= $6 AND outbox.due_at <= now()
     ORDER BY outbox.due_at
-    LIMIT $3
+    -- A number that the planner does not know lets it read the index in order, and not all that is due.
+    LIMIT (SELECT $3::bigint)
     FOR UPDATE SKIP LOCKED
 ),
 judged AS (
     SELECT
+        due.due_at AS was_due_at,
         jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, jobs.has_live_lineage,
         NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
@@ -37,11 +51,12 @@ leased AS (
     SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
         published_at = CASE WHEN judged.is_paused THEN outbox.published_at ELSE coalesce(outbox.published_at, now()) END
     FROM judged
-    WHERE outbox.job_id = judged.job_id
+    -- Said twice, so that the rows are found one by one, however many the planner believes to be in either.
+    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
     RETURNING outbox.job_id
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.was_due_at,
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
 FROM leased
@@ -75,9 +90,9 @@ WITH RECURSIVE walked AS (
 oldest AS (
     SELECT outbox.limit_key FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key IS NOT NULL
-        AND outbox.published_at IS NULL AND outbox.due_at <= now()
+        AND outbox.published_at IS NULL AND outbox.due_at >= $5 AND outbox.due_at <= now()
     ORDER BY outbox.due_at
-    LIMIT $4
+    LIMIT (SELECT $4::bigint)
 )
 SELECT limit_key, bool_or(is_walked) AS is_walked
 FROM (SELECT limit_key, true AS is_walked FROM walked UNION ALL SELECT limit_key, false FROM oldest) AS found
@@ -175,18 +190,23 @@ JOIN judged USING (job_id)
 ORDER BY judged.run_at, judged.job_id;
 
 -- name: mark_published!
--- Rows are locked in the order of their jobs, like wherever else many are: two orders would deadlock.
+-- Rows are locked in the order of their jobs, like wherever else many are: two orders would deadlock. They are named by
+-- arrays, so that the planner looks each up, instead of reading a whole table that has grown since it was measured.
 WITH marked AS (
-    SELECT outbox.job_id
-    FROM unnest($1::uuid[], $2::int[]) AS published (job_id, generation)
-    JOIN coordination.jobs AS jobs ON jobs.job_id = published.job_id AND jobs.generation = published.generation
-    JOIN coordination.outbox AS outbox ON outbox.job_id = published.job_id
+    SELECT outbox.job_id FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT jobs.job_id
+            FROM unnest($1::uuid[], $2::int[]) AS published (job_id, generation)
+            JOIN coordination.jobs AS jobs
+                ON jobs.job_id = published.job_id AND jobs.generation = published.generation
+        )
+    )
     ORDER BY outbox.job_id
-    FOR UPDATE OF outbox
+    FOR UPDATE
 )
 UPDATE coordination.outbox AS outbox SET due_at = now() + make_interval(secs => $3)
-FROM marked
-WHERE outbox.job_id = marked.job_id;
+WHERE outbox.job_id = ANY (ARRAY(SELECT marked.job_id FROM marked));
 
 -- name: advance_generation_if_unfinished
 -- The delivery ended in BullMQ and the job did not: only here does a generation move (DLV-4).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
+from tayho.coordination.frontier import BEHIND_SECONDS
 from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.jobs import enqueue_in
 from tayho.coordination.outbox import Publisher
@@ -121,15 +122,26 @@ class Coordination(JobReader):
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
         publisher = Publisher(self._database, self._queue_of, self._chain_id, self._environment, self._settings)
-        await every(
-            self._settings.poll_milliseconds / 1_000,
-            publisher.publish_due,
-            hint=self._outbox_hint,
-            transient=(StorageError,),
-            backoff_seconds_max=5,
-            on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
-            stop=drain,
-        )
+
+        async def look_behind() -> None:
+            if await publisher.look_behind():
+                self._outbox_hint.give()
+
+        async def repeat(period_seconds: float, work: Callable[[], Awaitable[bool | None]], hint: Hint | None) -> None:
+            await every(
+                period_seconds,
+                work,
+                hint=hint,
+                transient=(StorageError,),
+                backoff_seconds_max=5,
+                on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
+                stop=drain,
+            )
+
+        async with trio.open_nursery() as tasks:
+            # Beside the publishing, because while an old snapshot is held it may take as long as a hundred polls.
+            tasks.start_soon(repeat, BEHIND_SECONDS, look_behind, None, name="look behind")
+            await repeat(self._settings.poll_milliseconds / 1_000, publisher.publish_due, self._outbox_hint)
 
     async def schedule(self, declared: Sequence[Declared], drain: Drain) -> None:
         """Fire the schedules until the drain: one job a slot, however many replicas do the same (DLV-13)."""

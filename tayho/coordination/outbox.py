@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
+import trio
 from attrs import evolve, frozen
 
 from storage.database import Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
+from storage.rows import value_from
 from tayho.coordination import store
+from tayho.coordination.frontier import Frontier, pause_seconds
 from tayho.coordination.types import WorkerSettings
 from tayho.kernel.steps import step
 
@@ -56,6 +60,15 @@ class Due:
         )
 
 
+@frozen
+class Look:
+    """What is due: the earliest due times of rows without and with a limit before them, and when that was."""
+
+    looked_at: datetime
+    unlimited_from: datetime | None
+    limited_from: datetime | None
+
+
 class Publisher:
     """Publishes what is due, for every role of one (chain, environment). Any number may run: they share by leases."""
 
@@ -74,6 +87,9 @@ class Publisher:
         self._settings = settings
         # The last key of the walk along all limit keys; empty begins anew.
         self._walked_to = ""
+        self._unlimited = Frontier()
+        self._limited = Frontier()
+        self._look_behind_at = 0.0
 
     async def publish_due(self) -> bool:
         """Publish or check one batch; True when more may be due already.
@@ -83,25 +99,70 @@ class Publisher:
         Raises StoreUnavailable, QueueUnavailable or ReplyLost; the leased rows are due again after the lease.
         """
         async with self._database.connection() as connection:
-            look = await store.DUE(connection, self._chain_id, self._environment)
-            is_any, is_any_limited = (False, False) if look is None else (look["unlimited"], look["limited"])
-            rows = await self._claim_due(connection) if is_any else []
-        limited = await self._claim_limited() if is_any_limited else []
+            look = await self._look(connection, self._unlimited.begin(), self._limited.begin())
+            rows = await self._claim_due(connection, look)
+        limited = await self._claim_limited(look.limited_from) if look.limited_from is not None else []
+        # The first row that waits for room stays in the way of every look; before it there is none.
+        self._limited.move(look.limited_from or look.looked_at)
         if not rows and not limited:
             return False
         step("publish.after_claim")
         await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
         return len(rows) == CLAIM_MAX or bool(limited)
 
-    async def _claim_due(self, connection: Connection) -> list[Row]:
-        return await store.CLAIM_DUE(
-            connection, self._chain_id, self._environment, CLAIM_MAX, float(LEASE_SECONDS), float(PAUSED_SECONDS)
-        )
+    async def look_behind(self) -> bool:
+        """Look, when it is time, for due rows that were committed behind where `publish_due` looks.
 
-    async def _claim_limited(self) -> list[Row]:
+        True where there are some: the next `publish_due` then looks at everything. Such rows come from transactions
+        that stayed open for long after their enqueue, from run-at times in the past, from a publisher that died over
+        its claim. Raises StoreUnavailable.
+        """
+        if trio.current_time() < self._look_behind_at:
+            return False
+        began_at = trio.current_time()
+        async with self._database.connection() as connection:
+            look = await self._look(connection, None, None)
+        self._look_behind_at = trio.current_time() + pause_seconds(trio.current_time() - began_at)
+        missed = [
+            frontier
+            for frontier, due_from in ((self._unlimited, look.unlimited_from), (self._limited, look.limited_from))
+            if frontier.is_ahead_of(due_from)
+        ]
+        for frontier in missed:
+            frontier.look_at_the_whole()
+        return bool(missed)
+
+    async def _look(
+        self, connection: Connection, unlimited_from: datetime | None, limited_from: datetime | None
+    ) -> Look:
+        row = await store.DUE(connection, self._chain_id, self._environment, unlimited_from, limited_from)
+        if row is None:
+            raise AssertionError("a SELECT without FROM gives a row")
+        return value_from(Look, row)
+
+    async def _claim_due(self, connection: Connection, look: Look) -> list[Row]:
+        if look.unlimited_from is None:
+            self._unlimited.move(look.looked_at)
+            return []
+        rows = await store.CLAIM_DUE(
+            connection,
+            self._chain_id,
+            self._environment,
+            CLAIM_MAX,
+            float(LEASE_SECONDS),
+            float(PAUSED_SECONDS),
+            look.unlimited_from,
+        )
+        is_more = len(rows) == CLAIM_MAX
+        self._unlimited.move(max(row["was_due_at"] for row in rows) if is_more else look.looked_at)
+        return rows
+
+    async def _claim_limited(self, limited_from: datetime) -> list[Row]:
         """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
         async with self._database.transaction() as tx:
-            found = await store.WAITING_KEYS(tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX)
+            found = await store.WAITING_KEYS(
+                tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX, limited_from
+            )
             walked = [row["limit_key"] for row in found if row["is_walked"]]
             # Fewer than a page: the walk is through, and begins anew.
             self._walked_to = walked[-1] if len(walked) == KEYS_MAX else ""
