@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
+import trio
+
 from storage.connection import Connection
 from storage.server import connect
 
@@ -26,7 +28,7 @@ INSERT INTO coordination.jobs (
     job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, priority, run_at, limit_key,
     state, attempt_number, attempts_spent, result, created_at, updated_at, ended_at
 )
-SELECT {id}, {chain_id}, '{environment}', 'past-' || n, decode(repeat('5a', 32), 'hex'), 'automation', 'kind',
+SELECT {id}, {chain_id}, '{environment}', 'past-' || lpad(n::text, 9, '0'), decode(repeat('5a', 32), 'hex'), 'automation', 'kind',
     '{{"n": 1}}', 1000, at, NULLIF('tenant-' || n % 50, 'tenant-0'),
     CASE WHEN n % 1000 = 0 THEN 'dead' WHEN n % 20 = 0 THEN 'not_actionable' ELSE 'completed' END,
     1, 1, '{{"result": null}}', at, at, at
@@ -71,18 +73,23 @@ async def past_triggers(url: str) -> AsyncIterator[Connection]:
         yield connection
 
 
-async def load_ended(connection: Connection, chain_id: int, environment: str, rows: int) -> None:
+async def load_ended(url: str, chain_id: int, environment: str, rows: int) -> None:
     """So many ended jobs, each with its attempt."""
     names = {"chain_id": chain_id, "environment": environment, "rows": rows, "id": _ID.format(rows=rows)}
-    await connection.execute(_WORKER.format(**names))
-    for first in range(1, rows + 1, CHUNK):
-        last = min(first + CHUNK - 1, rows)
-        for sql in (_JOBS, _ATTEMPTS):
-            await connection.execute(sql.format(**names, first=first, last=last))
+
+    async def load(sql: str) -> None:
+        async with past_triggers(url) as connection:
+            for first in range(1, rows + 1, CHUNK):
+                await connection.execute(sql.format(**names, first=first, last=min(first + CHUNK - 1, rows)))
+
+    async with trio.open_nursery() as loading:
+        for sql in (_WORKER, _JOBS, _ATTEMPTS):
+            loading.start_soon(load, sql)
 
 
-async def load_open(connection: Connection, chain_id: int, environment: str, rows: int) -> None:
+async def load_open(url: str, chain_id: int, environment: str, rows: int) -> None:
     """So many queued jobs with their outbox rows: a tenth is due, half were published."""
     names = {"chain_id": chain_id, "environment": environment, "rows": rows}
-    await connection.execute(_OPEN_JOBS.format(**names))
-    await connection.execute(_OUTBOX.format(**names))
+    async with past_triggers(url) as connection:
+        await connection.execute(_OPEN_JOBS.format(**names))
+        await connection.execute(_OUTBOX.format(**names))
