@@ -28,8 +28,8 @@ INSERT INTO coordination.jobs (
     job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, priority, run_at, limit_key,
     state, attempt_number, attempts_spent, result, created_at, updated_at, ended_at
 )
-SELECT {id}, {chain_id}, '{environment}', 'past-' || lpad(n::text, 9, '0'), decode(repeat('5a', 32), 'hex'), 'automation', 'kind',
-    '{{"n": 1}}', 1000, at, NULLIF('tenant-' || n % 50, 'tenant-0'),
+SELECT {id}, {chain_id}, '{environment}', 'past-' || lpad(n::text, 9, '0'), decode(repeat('5a', 32), 'hex'),
+    'automation', 'kind', '{{"n": 1}}', 1000, at, NULLIF('tenant-' || n % 50, 'tenant-0'),
     CASE WHEN n % 1000 = 0 THEN 'dead' WHEN n % 20 = 0 THEN 'not_actionable' ELSE 'completed' END,
     1, 1, '{{"result": null}}', at, at, at
 FROM (

@@ -26,16 +26,13 @@ RATIO_MAX = 1.5
 @click.option("--quick", is_flag=True, help="Small sizes: the figures mean nothing.")
 def scale(as_json: bool, rows: int, rounds: int, snapshot_minutes: float, quick: bool) -> None:
     """What publishing, beginning and ending cost on a grown database, and while somebody holds an old snapshot."""
-    sizes = (
-        Sizes(20_000, 16, 0.1, 3) if quick else Sizes(rows, rounds, snapshot_minutes, min(snapshot_minutes * 30, 120))
-    )
+    sizes = Sizes(20_000, 16, 0.1) if quick else Sizes(rows, rounds, snapshot_minutes)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     figures = trio.run(running.run, sizes, lambda line: console.print(line, markup=False))
     console.print(_table(figures))
     if as_json:
-        click.echo(
-            json.dumps({state: {name: round(value, 3) for name, value in of.items()} for state, of in figures.items()})
-        )
+        rounded = {state: {name: round(value, 3) for name, value in of.items()} for state, of in figures.items()}
+        click.echo(json.dumps(rounded))
 
 
 def _table(figures: Figures) -> Table:
