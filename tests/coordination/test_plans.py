@@ -1,4 +1,4 @@
-"""How PostgreSQL runs the hot statements of coordination when its tables have grown: by index, whatever it knows of them."""
+"""How PostgreSQL runs the hot statements of coordination when its tables have grown: by index, always."""
 
 from __future__ import annotations
 

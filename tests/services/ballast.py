@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -65,12 +65,28 @@ FROM (
 
 
 @asynccontextmanager
-async def past_triggers(url: str) -> AsyncIterator[Connection]:
+async def past_triggers(url: str) -> AsyncGenerator[Connection]:
     """A connection whose statements no trigger and no foreign key looks at. A superuser's."""
     async with connect(url, application_name="ballast") as raw:
         connection = Connection(raw, in_transaction=False)
         await connection.execute("SET session_replication_role = replica")
         yield connection
+
+
+@asynccontextmanager
+async def held_snapshot(url: str) -> AsyncGenerator[None]:
+    """Somebody's transaction that saw the database at its beginning and goes on doing so: no dead row is removed.
+
+    Not from the pool, which ends a transaction that is idle for a minute: a report, a backup, a standby.
+    """
+    async with connect(url, application_name="held snapshot") as raw:
+        connection = Connection(raw, in_transaction=True)
+        await connection.execute("SET idle_in_transaction_session_timeout = 0")
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await connection.fetchval("SELECT count(*) FROM coordination.outbox")
+        yield
+        # Fails if the server has ended it meanwhile.
+        await connection.execute("COMMIT")
 
 
 async def load_ended(url: str, chain_id: int, environment: str, rows: int) -> None:

@@ -20,9 +20,13 @@ RATIO_MAX = 1.5
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as one line of JSON on standard output.")
-@click.option("--rows", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Ended jobs.")
+@click.option(
+    "--rows", type=click.IntRange(min=0), default=10_000_000, show_default=True, help="Ended jobs; 0 leaves it out."
+)
 @click.option("--rounds", type=click.IntRange(min=8), default=1_000, show_default=True, help="Measured, of each state.")
-@click.option("--snapshot-minutes", type=click.FloatRange(min=0), default=10, show_default=True, help="How long held.")
+@click.option(
+    "--snapshot-minutes", type=click.FloatRange(min=0), default=10, show_default=True, help="0 leaves it out."
+)
 @click.option("--quick", is_flag=True, help="Small sizes: the figures mean nothing.")
 def scale(as_json: bool, rows: int, rounds: int, snapshot_minutes: float, quick: bool) -> None:
     """What publishing, beginning and ending cost on a grown database, and while somebody holds an old snapshot."""

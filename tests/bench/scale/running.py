@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from statistics import quantiles
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
 from tests.bench.delivery.services import TEMPLATE, Services, control, open_services
 from tests.bench.scale.load import CHAIN_ID, ENVIRONMENT, STEPS, Load
-from tests.services.ballast import load_ended
+from tests.services.ballast import held_snapshot, load_ended
 
 # Of a paced load: BATCH jobs each period.
 PERIOD_SECONDS = 0.2
@@ -44,13 +44,15 @@ class Sizes:
 async def run(sizes: Sizes, told: Callable[[str], None]) -> Figures:
     """The figures of the three states; ratios are to the empty one of this very run."""
     async with open_bridge(), open_services() as services:
-        empty = await _empty(services, sizes)
-        told(f"empty: {_text(empty)}")
-        grown = await _grown(services, sizes, told)
-        told(f"grown: {_text(grown)}")
-        held = await _held(services, sizes, told)
-        told(f"held: {_text(held)}")
-    return {"empty": empty, "grown": _with_ratios(grown, empty), "held": _with_ratios(held, empty)}
+        figures = {"empty": await _empty(services, sizes)}
+        told(f"empty: {_text(figures['empty'])}")
+        if sizes.rows:
+            figures["grown"] = await _grown(services, sizes, told)
+            told(f"grown: {_text(figures['grown'])}")
+        if sizes.snapshot_minutes:
+            figures["held"] = await _held(services, sizes, told)
+            told(f"held: {_text(figures['held'])}")
+    return {state: _with_ratios(of, figures["empty"]) if state != "empty" else of for state, of in figures.items()}
 
 
 async def _empty(services: Services, sizes: Sizes) -> Mapping[str, float]:
@@ -77,8 +79,7 @@ async def _held(services: Services, sizes: Sizes, told: Callable[[str], None]) -
     """The load goes on beside a transaction that holds its first snapshot; the end of that time is measured."""
     async with services.database(TEMPLATE) as url, _loaded(url) as load:
         await load.run(rounds=sizes.rounds // 4)
-        async with load.database.transaction(isolation="repeatable read") as snapshot:
-            await snapshot.fetchval("SELECT count(*) FROM coordination.outbox")
+        async with held_snapshot(url):
             for _ in range(TENTHS):
                 load.forget()
                 await load.run(seconds=sizes.snapshot_minutes * 60 / TENTHS, period_seconds=PERIOD_SECONDS)
@@ -98,7 +99,7 @@ async def _measure(load: Load, sizes: Sizes) -> None:
 
 
 @asynccontextmanager
-async def _loaded(url: str) -> AsyncIterator[Load]:
+async def _loaded(url: str) -> AsyncGenerator[Load]:
     async with Database.open(url, pool_size=4, application_name="bench") as database:
         yield await Load.of(database)
 
