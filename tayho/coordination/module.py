@@ -20,6 +20,7 @@ from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.jobs import enqueue_in
 from tayho.coordination.outbox import Publisher
 from tayho.coordination.reading import JobReader
+from tayho.coordination.retention import Retention
 from tayho.coordination.schedule_declarations import problems_of as schedule_problems
 from tayho.coordination.schedules import Scheduler
 from tayho.coordination.types import (
@@ -43,6 +44,7 @@ log = structlog.get_logger("tayho.coordination")
 OUTBOX_CHANNEL = "tayho_outbox"
 CONTROL_CHANNEL = "tayho_control"
 LISTEN_AGAIN_SECONDS = 1
+RETENTION_SECONDS = 60
 
 
 class Coordination(JobReader):
@@ -184,6 +186,17 @@ class Coordination(JobReader):
             scan,
             transient=(StorageError,),
             on_error=lambda error, failures: log.warning("stalled_scan_failed", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def retain(self, days: int, drain: Drain) -> None:
+        """Archive what ended more than so many days ago, and forget what nothing refers to, until the drain."""
+        retention = Retention(self._database, self._chain_id, self._environment, days)
+        await every(
+            RETENTION_SECONDS,
+            retention.turn,
+            transient=(StorageError,),
+            on_error=lambda error, failures: log.warning("retention_failed", failures=failures, error=str(error)),
             stop=drain,
         )
 

@@ -90,6 +90,8 @@ HOT: Mapping[str, Hot] = {
     "workers.heartbeat": hot(f"'{WORKER_ID}', {IDS}", "jobs_pkey"),
     "jobs.inspect": hot(f"'{UUID(int=1)}'", "jobs_pkey", "outbox_pkey"),
     "jobs.attempts_of_job": hot(f"'{UUID(int=1)}'", "attempts_pkey"),
+    "retention.archive_page": hot(f"{SCOPE}, 30, 120, {BATCH}, 604800", "jobs_pkey", "attempts_pkey"),
+    "retention.trim_page": hot(f"{SCOPE}, '{UUID(int=0)}', {BATCH}, 100", "outbox_pkey", "jobs_pkey", "attempts_pkey"),
 }
 # Why nobody waits for these however much there is to read.
 COLD: Mapping[str, str] = {
@@ -101,6 +103,9 @@ COLD: Mapping[str, str] = {
     "workers.stop": "once a process",
     "workers.live_workers": "a person asks",
     "workers.connections_of_server": "readiness; reads the workers alone",
+    "retention.keep_cursor": "reads its own row",
+    "retention.as_retention": "reads nothing",
+    "retention.reap_workers": "once a week, and then every attempt once",
     **dict.fromkeys(
         ["schedules.declare", "schedules.hold", "schedules.read_ours", "schedules.advance_if_undecided"],
         "reads the schedules alone, of which there are as many as people wrote",
