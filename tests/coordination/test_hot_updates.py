@@ -45,5 +45,4 @@ async def test_beginning_and_ending_a_job_writes_no_index(plane: Plane, database
             row = await connection.fetchrow(COUNTED)
     assert row is not None
     assert row["n_tup_upd"] == 2 * JOBS
-    print("HOT", row["n_tup_hot_upd"] / row["n_tup_upd"])
     assert row["n_tup_hot_upd"] >= 0.9 * row["n_tup_upd"]

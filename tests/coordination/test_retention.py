@@ -144,8 +144,8 @@ async def test_an_archived_jobs_key_still_answers(past: Past) -> None:
 
 
 async def test_an_archived_job_is_archived_once_and_is_immutable_otherwise(past: Past) -> None:
-    """Goal: retention is no door for anything else. Method: archive twice; then archive with another request, and delete
-    an attempt without the operation's name."""
+    """Goal: retention is no door for anything else. Method: archive twice; then delete an attempt, and archive a job,
+    without the operation's name."""
     old, young = await past.job("old"), await past.job("young", days_ago=0)
     await past.walk()
     at = await past.value("SELECT archived_at FROM coordination.jobs WHERE job_id = $1", old)

@@ -28,11 +28,21 @@ from tayho.local.development import DEPLOYER, PUBLIC_ACCOUNTS
 from tayho.protocol import abi, artifacts
 from tayho.resources import queue_name
 from tests.invariants import TERMINAL, check_invariants, effects_of
+from tests.services.ballast import past_triggers
 from tests.services.chain import CHAIN_ID, LocalChain
 from tests.waiting import until
 
 ENVIRONMENT = "crash"
 LOCK_SECONDS = 2
+# The cursor stands right before the first job: in the eyes of the walk all of them are ids from the future.
+GROW_OLD = f"""
+UPDATE coordination.jobs SET created_at = created_at - interval '40 days', ended_at = ended_at - interval '40 days';
+UPDATE coordination.workers SET heartbeat_at = heartbeat_at - interval '40 days';
+INSERT INTO coordination.retention (chain_id, environment, swept_to)
+SELECT {CHAIN_ID}, '{ENVIRONMENT}', (left(job_id::text, 13) || '-7000-8000-000000000000')::uuid
+FROM coordination.jobs ORDER BY job_id LIMIT 1
+ON CONFLICT (chain_id, environment) DO UPDATE SET swept_to = excluded.swept_to
+"""
 
 
 @define
@@ -95,6 +105,11 @@ class World:
             name = queue_name("automation", ENVIRONMENT, CHAIN_ID)
             queue = DeliveryQueue(redis, prefix="{tayho}", name=name, lock_seconds=LOCK_SECONDS)
             await queue.publish_many([Record(delivery_id(job_id, 1), "counter.record", {}, 1_000, 8, 1_000)])
+
+    async def grow_old(self, database_url: str) -> None:
+        """Let forty days pass for all jobs and workers, and let the next walk of retention begin before them."""
+        async with past_triggers(database_url) as connection:
+            await connection.execute(GROW_OLD)
 
     async def flushall(self) -> None:
         """Lose everything that Redis has."""
