@@ -15,7 +15,7 @@ SELECT
     (
         SELECT outbox.due_at FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2
-            AND outbox.limit_key IS NOT NULL AND outbox.published_at IS NULL
+            AND outbox.limit_key IS NOT NULL AND outbox.published_at IS NULL AND outbox.rank_at > '-infinity'
             AND outbox.due_at >= coalesce($4::timestamptz, '-infinity') AND outbox.due_at <= now()
         ORDER BY outbox.due_at
         LIMIT 1
@@ -67,11 +67,12 @@ ORDER BY judged.run_at, judged.job_id;
 
 -- name: waiting_keys
 -- Keys with rows that a limit may hold back: those of the oldest rows, and the next ones of a walk along all keys, so
--- that no key hides behind another's flood.
+-- that no key hides behind another's flood. No row that waits is due before $5: the entries of dead ones are told by it.
 WITH RECURSIVE walked AS (
     (
         SELECT outbox.limit_key, 1 AS number FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > $3 AND outbox.published_at IS NULL
+            AND outbox.due_at >= $5
         ORDER BY outbox.limit_key
         LIMIT 1
     )
@@ -81,7 +82,7 @@ WITH RECURSIVE walked AS (
     CROSS JOIN LATERAL (
         SELECT outbox.limit_key FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > walked.limit_key
-            AND outbox.published_at IS NULL
+            AND outbox.published_at IS NULL AND outbox.due_at >= $5
         ORDER BY outbox.limit_key
         LIMIT 1
     ) AS following
@@ -90,7 +91,8 @@ WITH RECURSIVE walked AS (
 oldest AS (
     SELECT outbox.limit_key FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key IS NOT NULL
-        AND outbox.published_at IS NULL AND outbox.due_at >= $5 AND outbox.due_at <= now()
+        AND outbox.published_at IS NULL AND outbox.rank_at > '-infinity'
+        AND outbox.due_at >= $5 AND outbox.due_at <= now()
     ORDER BY outbox.due_at
     LIMIT (SELECT $4::bigint)
 )
@@ -114,7 +116,8 @@ ORDER BY limits.limit_key
 FOR UPDATE SKIP LOCKED;
 
 -- name: claim_limited
--- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it.
+-- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it. No row
+-- that waits is due before $8, and none that was published before $9: the entries of dead ones are told by it.
 WITH room AS (
     SELECT
         limits.limit_key, limits.rate_seconds::float8 / limits.rate_max AS start_seconds, limits.full_at,
@@ -122,7 +125,7 @@ WITH room AS (
             coalesce(limits.concurrent_max, $6) - (
                 SELECT count(*) FROM coordination.outbox AS outbox
                 WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = limits.limit_key
-                    AND outbox.published_at IS NOT NULL
+                    AND outbox.published_at IS NOT NULL AND outbox.due_at >= $9
             ),
             -- A bucket that is full at full_at lacks one start for each start_seconds until then.
             coalesce(
@@ -142,7 +145,7 @@ due AS (
     CROSS JOIN LATERAL (
         SELECT outbox.job_id FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = room.limit_key
-            AND outbox.published_at IS NULL AND outbox.due_at <= now()
+            AND outbox.published_at IS NULL AND outbox.due_at >= $8 AND outbox.due_at <= now()
             -- No row is due before its rank less the whole of what a priority can cost: 21 halvings.
             AND outbox.rank_at <= now() + interval '21 minutes'
         ORDER BY outbox.rank_at

@@ -145,12 +145,14 @@ CREATE TABLE coordination.outbox (
 CREATE INDEX outbox_due ON coordination.outbox (chain_id, environment, due_at)
 WHERE limit_key IS NULL OR published_at IS NOT NULL;
 -- Rows that wait for room under the limits of their key.
+-- Only who says the last condition, which is always true, may be given this index: a look at one key must never be
+-- planned as a look at all of them.
 CREATE INDEX outbox_limited_due ON coordination.outbox (chain_id, environment, due_at)
-WHERE limit_key IS NOT NULL AND published_at IS NULL;
-CREATE INDEX outbox_limited_rank ON coordination.outbox (chain_id, environment, limit_key, rank_at)
+WHERE limit_key IS NOT NULL AND published_at IS NULL AND rank_at > '-infinity';
+CREATE INDEX outbox_limited_rank ON coordination.outbox (chain_id, environment, limit_key, rank_at, due_at)
 WHERE limit_key IS NOT NULL AND published_at IS NULL;
 -- What takes up the room: counted, never kept as a number that could drift.
-CREATE INDEX outbox_in_flight ON coordination.outbox (chain_id, environment, limit_key)
+CREATE INDEX outbox_in_flight ON coordination.outbox (chain_id, environment, limit_key, due_at)
 WHERE limit_key IS NOT NULL AND published_at IS NOT NULL;
 
 CREATE TABLE coordination.attempts (

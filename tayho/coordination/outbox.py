@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
 from storage.rows import value_from
 from tayho.coordination import store
-from tayho.coordination.frontier import Frontier, pause_seconds
+from tayho.coordination.frontier import BEHIND_SECONDS_MAX, Frontier, pause_seconds
 from tayho.coordination.types import WorkerSettings
 from tayho.kernel.steps import step
 
@@ -101,7 +101,7 @@ class Publisher:
         async with self._database.connection() as connection:
             look = await self._look(connection, self._unlimited.begin(), self._limited.begin())
             rows = await self._claim_due(connection, look)
-        limited = await self._claim_limited(look.limited_from) if look.limited_from is not None else []
+        limited = await self._claim_limited(look, look.limited_from) if look.limited_from is not None else []
         # The first row that waits for room stays in the way of every look; before it there is none.
         self._limited.move(look.limited_from or look.looked_at)
         if not rows and not limited:
@@ -157,7 +157,7 @@ class Publisher:
         self._unlimited.move(max(row["was_due_at"] for row in rows) if is_more else look.looked_at)
         return rows
 
-    async def _claim_limited(self, limited_from: datetime) -> list[Row]:
+    async def _claim_limited(self, look: Look, limited_from: datetime) -> list[Row]:
         """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
         async with self._database.transaction() as tx:
             found = await store.WAITING_KEYS(
@@ -178,6 +178,9 @@ class Publisher:
                 float(PAUSED_SECONDS),
                 self._settings.fair_window,
                 CLAIM_MAX,
+                limited_from,
+                # What was due before it, and could not be claimed because it was locked, is found behind before then.
+                (look.unlimited_from or look.looked_at) - BEHIND_SECONDS_MAX * timedelta(seconds=2),
             )
 
     async def _publish(self, due: list[Due]) -> None:

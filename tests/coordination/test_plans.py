@@ -69,7 +69,11 @@ HOT: Mapping[str, Hot] = {
     "outbox.register_limits": hot(f"{SCOPE}, {KEYS}"),
     "outbox.lock_limits": hot(f"{SCOPE}, {KEYS}"),
     "outbox.claim_limited": hot(
-        f"{SCOPE}, {KEYS}, 10, 600, 64, {BATCH}", "outbox_in_flight", "outbox_limited_rank", "jobs_pkey", "outbox_pkey"
+        f"{SCOPE}, {KEYS}, 10, 600, 64, {BATCH}, now() - interval '1 hour', now()",
+        "outbox_in_flight",
+        "outbox_limited_rank",
+        "jobs_pkey",
+        "outbox_pkey",
     ),
     "outbox.mark_published": hot(f"{IDS}, {each(1, 'int')}, 60", "jobs_pkey", "outbox_pkey"),
     "outbox.advance_generation_if_unfinished": hot(f"{IDS}, {each(1, 'int')}", "jobs_pkey"),
