@@ -45,6 +45,7 @@ class QueueView:
         }
         self.completed = completed
         self.failed = failed
+        self._kept_options: dict[str, object] = {"removeOnComplete": completed.option()}
 
     def new_job(self, record: Record) -> PackageJob:
         """The package's job for a record that is to be added."""
@@ -59,8 +60,16 @@ class QueueView:
         # A copy, because json takes no mapping but a dict.
         return new_job(self, record.name, dict(record.data), options, record.delivery_id)
 
+    def completed_job(self, delivery: Delivery) -> PackageJob:
+        """The package's job for a delivery that is to be completed: all that its script is told of one."""
+        options = delivery.options if "removeOnComplete" in delivery.options else self._kept_options
+        return cast(
+            "PackageJob",
+            _CompletedJob(self, delivery.delivery_id, options, delivery.attempts_allowed, delivery.attempts_made),
+        )
+
     def held_job(self, delivery: Delivery) -> PackageJob:
-        """The package's job for a delivery that is to be finished, failed or put back."""
+        """The package's job for a delivery that is to be failed."""
         options: dict[str, object] = {
             "removeOnComplete": self.completed.option(),
             "removeOnFail": self.failed.option(),
@@ -78,6 +87,17 @@ class QueueView:
         job.opts["attempts"] = delivery.attempts_allowed
         job.attemptsMade = delivery.attempts_made
         return job
+
+
+@frozen
+class _CompletedJob:
+    """Stands for a bullmq.job.Job, whose making costs more than the rest of a completion."""
+
+    queue: QueueView
+    id: str
+    opts: Mapping[str, object]
+    attempts: int
+    attemptsMade: int  # noqa: N815 - the package's name
 
 
 def delivery_of(identifier: str, token: str, fields: Mapping[str, str]) -> Delivery:

@@ -17,10 +17,10 @@ from attrs import frozen
 from storage.bullmq_package import load_script, script_files
 from storage.errors import QueueUnavailable, StorageError
 from storage.redis_client import RedisServer
-from storage.redis_wire import Argument, Command, QueueRefused, ScriptMissing
+from storage.redis_wire import Argument, Command, ScriptMissing
 
 # Scripts vanish with SCRIPT FLUSH, a restart or a failover; twice within one call is a Redis that keeps none.
-_LOADS_MAX: Final = 3
+_LESSONS_MAX: Final = 3
 
 
 class RefusalCode(IntEnum):
@@ -54,6 +54,10 @@ class ScriptCall:
     def command(self) -> Command:
         """The call by the script's digest."""
         return ("EVALSHA", _digest(self.script), len(self.keys), *self.keys, *self.args)
+
+    def teaching_command(self) -> Command:
+        """The call with the script's text, after which Redis knows the script by its digest."""
+        return ("EVAL", _text(self.script), len(self.keys), *self.keys, *self.args)
 
 
 class ScriptCarrier:
@@ -127,31 +131,30 @@ async def converse(server: RedisServer, conversations: Sequence[Conversation]) -
 async def _carried(server: RedisServer, calls: Sequence[ScriptCall]) -> list[object]:
     """Make the calls in one exchange; those that Redis did not know, and so did not execute, again once it does."""
     replies = await server.ask([call.command() for call in calls])
-    for _ in range(_LOADS_MAX):
+    for _ in range(_LESSONS_MAX):
         unknown = [at for at, reply in enumerate(replies) if isinstance(reply, ScriptMissing)]
         if not unknown:
             return replies
-        for at, reply in zip(unknown, await _loaded_and_made(server, [calls[at] for at in unknown]), strict=True):
+        for at, reply in zip(unknown, await _taught_and_made(server, [calls[at] for at in unknown]), strict=True):
             replies[at] = reply
-    lost = QueueUnavailable(f"Redis at {server.shown} keeps no scripts: they vanish as fast as they are loaded.")
+    lost = QueueUnavailable(f"Redis at {server.shown} keeps no scripts: they vanish as fast as it learns them.")
     return [lost if isinstance(reply, ScriptMissing) else reply for reply in replies]
 
 
-async def _loaded_and_made(server: RedisServer, calls: Sequence[ScriptCall]) -> list[object]:
-    """Load the scripts of these calls and make the calls. An error here never hides the replies of other calls."""
-    scripts = sorted({call.script for call in calls})
+async def _taught_and_made(server: RedisServer, calls: Sequence[ScriptCall]) -> list[object]:
+    """Make the calls, the first of each script with its text. An error here never hides the replies of other calls.
+
+    Not by SCRIPT LOAD, which names no key: in a cluster nothing says to which node it must go.
+    """
+    taught: set[str] = set()
+    commands: list[Command] = []
+    for call in calls:
+        commands.append(call.command() if call.script in taught else call.teaching_command())
+        taught.add(call.script)
     try:
-        for reply in await server.ask([("SCRIPT", "LOAD", _text(script)) for script in scripts]):
-            if isinstance(reply, StorageError):
-                return [_unexecuted(reply)] * len(calls)
-        return await server.ask([call.command() for call in calls])
+        return await server.ask(commands)
     except QueueUnavailable as error:
         return [error] * len(calls)
-
-
-def _unexecuted(error: StorageError) -> StorageError:
-    """A failed SCRIPT LOAD means that the call was not made, even where the reply to the load itself was lost."""
-    return error if isinstance(error, QueueRefused) else QueueUnavailable(str(error))
 
 
 class _Asking:

@@ -47,6 +47,10 @@ class Connection:
         # False once the block that borrowed it has ended: by then it may be in other hands.
         self.lent = True
 
+    def is_in_transaction(self) -> bool:
+        """Whether its statements commit together. In asyncpg's words, so that one face fits both."""
+        return self.in_transaction
+
     async def fetch(self, sql: str, *args: object) -> list[Row]:
         """All rows."""
         return await self._run(self.raw.fetch, sql, args)

@@ -1,7 +1,8 @@
 """PostgreSQL for the contexts: connections, transactions and notifications."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Final, TypeVar
 
 import trio
 from attrs import field, frozen
@@ -10,9 +11,16 @@ from nursery.cleanup import CleanupExpired, finish
 from storage.connection import BEGIN, Connection, Isolation, Row
 from storage.listener import HEARTBEAT_SECONDS, listen
 from storage.pool import END_SECONDS, Pool, open_pool
+from storage.reserved import Asks, Reserved, reserved
 from storage.server import connect, connect_arguments
 
-__all__ = ["Connection", "Database", "Isolation", "Row"]
+__all__ = ["OWN_CONNECTIONS", "Asks", "Connection", "Database", "Isolation", "Row"]
+
+T = TypeVar("T")
+
+# Connections of a process beside its pool: its listener's, and those that its loops keep.
+RESERVED_MAX: Final = 3
+OWN_CONNECTIONS: Final = 1 + RESERVED_MAX
 
 
 @frozen
@@ -22,6 +30,7 @@ class Database:
     # Such as 18.6.
     server_version: str
     _pool: Pool
+    _reserved: Pool
     _url: str = field(repr=False)
     _application_name: str
 
@@ -43,12 +52,12 @@ class Database:
         arguments = connect_arguments(
             url, application_name=application_name, statement_timeout_seconds=statement_timeout_seconds
         )
-        async with open_pool(url, arguments, pool_size) as pool:
-            yield Database(f"{version.major}.{version.micro}", pool, url, application_name)
+        async with open_pool(url, arguments, pool_size) as pool, open_pool(url, arguments, RESERVED_MAX) as kept:
+            yield Database(f"{version.major}.{version.micro}", pool, kept, url, application_name)
 
     @property
     def pool_size(self) -> int:
-        """The most connections that this process opens, the listener's apart."""
+        """The most connections that this process opens to lend; OWN_CONNECTIONS come on top."""
         return self._pool.size_max
 
     @property
@@ -74,6 +83,15 @@ class Database:
         finally:
             with suppress(CleanupExpired):
                 await finish(self._pool.put_back, connection, seconds=END_SECONDS, on_expiry=connection.cut_off)
+
+    async def run(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
+        """The answer of `ask`, on a connection that is lent for it."""
+        async with self.connection() as connection:
+            return await ask(connection)
+
+    def reserve(self) -> AbstractAsyncContextManager[Reserved]:
+        """A connection that one loop keeps, beside the pool: at most RESERVED_MAX at once, for others wait."""
+        return reserved(self._reserved)
 
     @asynccontextmanager
     async def transaction(self, *, isolation: Isolation = "read committed") -> AsyncGenerator[Connection]:

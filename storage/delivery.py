@@ -29,6 +29,7 @@ from storage.records import (
     Return,
 )
 from storage.redis_client import RedisServer, repeatable
+from storage.redis_cluster import is_in_one_slot
 
 # What one call sends at most, so that no exchange holds up Redis or the event loop for long.
 BATCH_MAX: Final = 1000
@@ -78,10 +79,15 @@ class DeliveryQueue:
         two intervals.
 
         Raises:
-            ValueError: a name or prefix that BullMQ's keys cannot carry.
+            ValueError: a name or prefix that BullMQ's keys cannot carry, or in a cluster one that scatters them.
         """
         if not prefix or not name or ":" in name:
             raise ValueError(f"Queue {name!r}, prefix {prefix!r}: neither may be empty, and the name may not hold ':'.")
+        if server.is_cluster and not is_in_one_slot(f"{prefix}:{name}:"):
+            raise ValueError(
+                f"Queue {name!r}, prefix {prefix!r}: a cluster would scatter its keys over all nodes. Put the prefix "
+                "in braces (QUEUE_PREFIX), which make it their hash tag."
+            )
         self.name = name
         self.lock_seconds = lock_seconds
         self.stalled_interval_seconds = stalled_interval_seconds or lock_seconds / 2
@@ -96,6 +102,16 @@ class DeliveryQueue:
         self._backend = self._view.backend
         self._holding = Holding(server, self._view)
         self._intake = Intake(server, self._view, self._holding)
+
+    async def add_many(self, records: Sequence[Record]) -> None:
+        """Add the records in one round trip, and do not ask where they are: for ids that were never published.
+
+        An id that BullMQ still keeps is not added again. Raises as `publish_many`.
+        """
+        _check_size(records)
+        for outcome in await converse(self._server, [self._adding(record) for record in records]):
+            if isinstance(outcome, StorageError):
+                raise outcome
 
     async def publish_many(self, records: Sequence[Record]) -> list[RecordState]:
         """Add the records in one round trip; where each of them is now, in order.
@@ -262,7 +278,7 @@ class DeliveryQueue:
         delivery = each.delivery
         match each:
             case Completion(result=result):
-                job = self._view.held_job(delivery)
+                job = self._view.completed_job(delivery)
                 kept = job.opts["removeOnComplete"]
                 # Without fetch_next: a record taken by the same script would share this one's token.
                 move = self._backend.moveToCompleted(job, result, kept, delivery.token, fetch_next=False)

@@ -20,6 +20,8 @@ from storage.unanswered import UnansweredFetches
 WAIT_SECONDS_MAX: Final = 10.0
 # Redis before 7.0.8 may treat a shorter block as for ever.
 BLOCK_SECONDS_MIN: Final = 0.01
+# Fetch scripts in one round trip: Redis serves nobody else meanwhile.
+ROUND_MAX: Final = 256
 
 
 @frozen
@@ -39,8 +41,8 @@ class Intake:
         self._view = view
         self._holding = holding
         self._unanswered = UnansweredFetches(remember_seconds=view.lock_milliseconds / 1000)
-        # The last round left nothing behind: the next fetch asks for a single record before it asks for many.
-        self._drained = False
+        # How many records the next round asks for: each script that finds none costs as much as one that finds one.
+        self._round_size = 1
         # When the earliest delayed record is due, in wall-clock milliseconds as BullMQ's scores; None if none is known.
         self._due_at: float | None = None
         # Redis may have popped the marker into a reply that nobody read: the next wait must not block.
@@ -72,12 +74,15 @@ class Intake:
         taken = await self._found_again(count)
         trouble: StorageError | None = None
         while len(taken) < count and trouble is None:
-            probe = self._drained
-            brought = await self._round(1 if probe else count - len(taken))
+            asked = min(self._round_size, count - len(taken))
+            brought = await self._round(asked)
             taken += brought.deliveries
             trouble = brought.trouble
-            if self._drained:
+            if len(brought.deliveries) < asked:
+                # The queue is empty now. As many may come again until the next fetch.
+                self._round_size = max(1, len(brought.deliveries))
                 break
+            self._round_size = min(2 * self._round_size, ROUND_MAX)
         if not taken and isinstance(trouble, ReplyLost):
             taken = await self._found_again(count)
         if not taken and trouble is not None:
@@ -109,7 +114,6 @@ class Intake:
                 deliveries.append(delivery_of(identifier, token, fields))
             else:
                 self._due_at = _earliest(limited_milliseconds, due_at)
-        self._drained = len(deliveries) < count
         return _Round(deliveries, trouble)
 
     async def _found_again(self, count: int) -> list[Delivery]:

@@ -3,7 +3,8 @@
 A context binds its own queries in its `store.py`, at import, where a wrong reference or kind fails at once.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from attrs import frozen
 
@@ -13,9 +14,30 @@ if TYPE_CHECKING:
     # Connection itself binds the verbs of a session.
     from storage.connection import Connection, Row
 
-__all__ = ["Command", "Kind", "Many", "One", "Query", "Scalar", "all_queries", "command", "many", "one", "scalar"]
+__all__ = [
+    "Command",
+    "Fetching",
+    "Kind",
+    "Many",
+    "One",
+    "Query",
+    "Scalar",
+    "all_queries",
+    "command",
+    "many",
+    "one",
+    "scalar",
+]
 
 _BINDERS: Final = {Kind.MANY: "many", Kind.ONE: "one", Kind.SCALAR: "scalar", Kind.COMMAND: "command"}
+
+
+class Fetching(Protocol):
+    """Whatever runs a statement and gives its rows: our Connection, or an asyncpg one of somebody else's program."""
+
+    def fetch(self, query: str, /, *args: Any) -> Awaitable[Sequence[Any]]:
+        """All rows; each is read by column name."""
+        ...
 
 
 @frozen
@@ -24,8 +46,8 @@ class Many:
 
     query: Query
 
-    async def __call__(self, connection: "Connection", *args: object) -> "list[Row]":
-        return await connection.fetch(self.query.sql, *args)
+    async def __call__(self, connection: Fetching, *args: object) -> "list[Row]":
+        return cast("list[Row]", await connection.fetch(self.query.sql, *args))
 
 
 @frozen

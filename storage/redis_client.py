@@ -3,30 +3,31 @@
 Nothing is retried silently. Whoever asks learns whether the command was not sent, was answered, or is unknown.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar, TypeVarTuple, cast
+from functools import partial
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 import trio
-from redis.asyncio import ConnectionPool
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from nursery.asyncio_bridge import ForeignCancelled, run_asyncio
 from nursery.cleanup import CleanupExpired, finish
 from storage.errors import QueueUnavailable, ReplyLost, StorageError
-from storage.redis_url import RedisTarget, parse_redis_url
-from storage.redis_wire import Command, Exchange, Pool
+from storage.redis_carrier import Carrier, OneServer
+from storage.redis_cluster import Cluster, SlotMap
+from storage.redis_pools import new_pool
+from storage.redis_readiness import parsed_info, problems_of, version_numbers
+from storage.redis_sentinel import Sentinels, master_pool
+from storage.redis_url import ClusterTarget, RedisTarget, SentinelTarget, parse_redis_url
+from storage.redis_wire import Command, Exchange, unreachable
 
-VERSION_MIN: Final = (7, 0)
 COMMAND_SECONDS: Final = 5.0
 CONNECTIONS_MAX: Final = 16
 # One blocking connection per queue and waiter.
 BLOCKING_CONNECTIONS_MAX: Final = 64
 # How much later than asked a blocking reply may come before the connection counts as broken.
 BLOCKING_MARGIN_SECONDS: Final = 5.0
-HEALTH_CHECK_SECONDS: Final = 15
 CLOSE_SECONDS: Final = 5.0
 # A shielded call is cut off after the time of this many exchanges that each just made their deadline.
 SHIELDED_EXCHANGES: Final = 4
@@ -36,13 +37,16 @@ Ts = TypeVarTuple("Ts")
 
 
 class RedisServer:
-    """One Redis, shared by all queues of the process. Made by `open_redis`."""
+    """One Redis, shared by all queues of the process: a server, or several that act as one. Made by `open_redis`."""
 
-    def __init__(self, shown: str, commands: Pool, blocking: Pool, *, command_seconds: float) -> None:
-        """`shown` names the server in messages, without credentials."""
+    def __init__(
+        self, shown: str, commands: Carrier, blocking: Carrier, *, command_seconds: float, is_cluster: bool
+    ) -> None:
+        """`shown` names it in messages, without credentials. In a cluster the keys of a queue must share a slot."""
         self.shown = shown
+        self.is_cluster = is_cluster
         self.command_seconds = command_seconds
-        # As the server gives it ("7.0.15"); None before the first successful `check`.
+        # As the server gives it ("7.0.15"), of several the oldest's; None before the first successful `check`.
         self.version: str | None = None
         self._commands = commands
         self._blocking = blocking
@@ -95,23 +99,40 @@ class RedisServer:
             raise ReplyLost(f"Redis at {self.shown} did not answer within {seconds:g} s.") from error
 
     async def check(self) -> list[str]:
-        """What keeps this server from carrying a delivery queue, one sentence each; none means ready."""
+        """What keeps Redis from carrying a delivery queue, one sentence each; none means ready."""
+        problems: list[str] = []
+        versions: list[str] = []
         try:
-            info = _parsed_info(str(await self.ask_one(["INFO"])))
+            for shown, carrier in await self._masters():
+                asked = [["INFO"], ["CLUSTER", "INFO"]] if self.is_cluster else [["INFO"]]
+                replies = await self._exchange(carrier, self._command_slots, asked, self.command_seconds)
+                info = parsed_info("\n".join(str(repeatable(reply)) for reply in replies))
+                versions.append(info.get("redis_version", ""))
+                problems += problems_of(info, shown, is_cluster=self.is_cluster)
         except StorageError as error:
-            return [str(error)]
-        self.version = info.get("redis_version")
-        return problems_of(info, self.shown)
+            return [*problems, str(error)]
+        self.version = min(versions, key=version_numbers)
+        return problems
+
+    async def _masters(self) -> Sequence[tuple[str, Carrier]]:
+        """Every server whose fitness counts. Raises QueueUnavailable."""
+        cause: Exception | None = None
+        with trio.move_on_after(self.command_seconds):
+            try:
+                return await run_asyncio(self._commands.masters)
+            except (RedisError, OSError, ForeignCancelled) as error:
+                cause = error
+        raise unreachable(self.shown, cause) from cause
 
     async def _exchange(
-        self, pool: Pool, slots: trio.CapacityLimiter, commands: Sequence[Command], seconds: float
+        self, carrier: Carrier, slots: trio.CapacityLimiter, commands: Sequence[Command], seconds: float
     ) -> list[object]:
         exchange = Exchange(commands)
         cause: Exception | None = None
         with trio.move_on_after(seconds):
             try:
                 async with slots:
-                    await run_asyncio(exchange.run, pool)
+                    await run_asyncio(carrier.carry, exchange)
             except (RedisError, OSError, ForeignCancelled) as error:
                 cause = error
         return exchange.outcome(cause, self.shown)
@@ -119,7 +140,7 @@ class RedisServer:
 
 @asynccontextmanager
 async def open_redis(url: str, *, command_seconds: float = COMMAND_SECONDS) -> AsyncGenerator[RedisServer]:
-    """Redis at `url` (redis, rediss or unix) for this process; the bridge must be open. Connects when first asked.
+    """Redis at `url`, in any of the forms of storage.redis_url; the bridge must be open. Connects when first asked.
 
     `command_seconds` bounds each exchange, from the wait for a free connection to the last reply.
 
@@ -127,11 +148,10 @@ async def open_redis(url: str, *, command_seconds: float = COMMAND_SECONDS) -> A
         RedisUrlInvalid: the URL cannot be used.
     """
     target = parse_redis_url(url)
-    # Sentinel and Cluster enter here, as other pools behind the same protocol.
-    commands = _pool(target, connections_max=CONNECTIONS_MAX, connect_seconds=command_seconds)
-    blocking = _pool(target, connections_max=BLOCKING_CONNECTIONS_MAX, connect_seconds=command_seconds)
+    commands, blocking = _carriers(target, connect_seconds=command_seconds)
+    is_cluster = isinstance(target, ClusterTarget)
     try:
-        yield RedisServer(target.shown, commands, blocking, command_seconds=command_seconds)
+        yield RedisServer(target.shown, commands, blocking, command_seconds=command_seconds, is_cluster=is_cluster)
     finally:
         await _close(blocking)
         await _close(commands)
@@ -150,62 +170,26 @@ def repeatable(reply: object) -> object:
     return reply
 
 
-def problems_of(info: Mapping[str, str], shown: str) -> list[str]:
-    """Judge what INFO says of the server. Pure."""
-    problems: list[str] = []
-    version = info.get("redis_version", "")
-    if _numbers(version) < VERSION_MIN:
-        problems.append(f"Redis at {shown} is version {version or 'unknown'}: 7.0 or later is needed.")
-    policy = info.get("maxmemory_policy", "not given")
-    if policy != "noeviction":
-        problems.append(
-            f"Redis at {shown} may evict queue records (maxmemory-policy is {policy}): set it to noeviction."
-        )
-    if info.get("role") == "slave":
-        problems.append(f"Redis at {shown} is a replica and takes no writes: point REDIS_URL at its master.")
-    if info.get("cluster_enabled") == "1":
-        problems.append(f"Redis at {shown} is a cluster node: point REDIS_URL at a single server.")
-    return problems
+def _carriers(target: RedisTarget, connect_seconds: float) -> tuple[Carrier, Carrier]:
+    """The ways for commands and for blocking waits."""
+    match target:
+        case ClusterTarget():
+            carrier = partial(Cluster, SlotMap(target), target.settings, connect_seconds=connect_seconds)
+            return carrier(connections_max=CONNECTIONS_MAX), carrier(connections_max=BLOCKING_CONNECTIONS_MAX)
+        case SentinelTarget():
+            pool = partial(master_pool, target, Sentinels(target), connect_seconds=connect_seconds)
+            commands = pool(connections_max=CONNECTIONS_MAX, is_waiting=False)
+            blocking = pool(connections_max=BLOCKING_CONNECTIONS_MAX, is_waiting=True)
+        case _:
+            pool = partial(new_pool, target.settings, connect_seconds=connect_seconds)
+            commands = pool(connections_max=CONNECTIONS_MAX)
+            blocking = pool(connections_max=BLOCKING_CONNECTIONS_MAX)
+    return OneServer(commands, target.shown), OneServer(blocking, target.shown)
 
 
-def _pool(target: RedisTarget, *, connections_max: int, connect_seconds: float) -> Pool:
-    pool = ConnectionPool(
-        max_connections=connections_max,
-        # No time limit per read: Exchange.run has the reason, and `_exchange` the limit for the whole.
-        socket_timeout=None,
-        socket_connect_timeout=connect_seconds,
-        health_check_interval=HEALTH_CHECK_SECONDS,
-        # redis-py's default sends a command again when its reply is lost: a fetch would take two jobs.
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-        # A record with bytes that are no UTF-8 must come out as a damaged delivery, not break the whole fetch.
-        encoding_errors="surrogateescape",
-        # RESP2: the replies that bullmq's scripts and this package were measured with.
-        protocol=2,
-        client_name="tayho",
-        **target.settings,
-    )
-    return cast("Pool", pool)
-
-
-async def _close(pool: Pool) -> None:
+async def _close(carrier: Carrier) -> None:
     try:
-        await finish(run_asyncio, pool.aclose, seconds=CLOSE_SECONDS)
+        await finish(run_asyncio, carrier.aclose, seconds=CLOSE_SECONDS)
     except (RedisError, OSError, CleanupExpired, ForeignCancelled):
-        # The process lets go of the pool in any case, and the server notices a dead connection by itself.
+        # The process lets go of the connections in any case, and the server notices a dead connection by itself.
         return
-
-
-def _parsed_info(text: str) -> dict[str, str]:
-    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line and not line.startswith("#"))
-    return {key: value.strip() for key, value in pairs}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """ "7.0.15" as (7, 0, 15); what is no number ends it."""
-    numbers: list[int] = []
-    for part in version.split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)

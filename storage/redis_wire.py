@@ -5,14 +5,17 @@ sent from one whose reply was lost, and may send twice. For a script that takes 
 orphans jobs, so the exchange is made of redis-py's connection and pool only.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol, cast
 
+import hiredis
 from redis.exceptions import (
+    AskError,
     BusyLoadingError,
     ClusterDownError,
     ConnectionError,  # noqa: A004 - redis-py's
     MasterDownError,
+    MovedError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -26,18 +29,23 @@ from storage.errors import QueueUnavailable, ReplyLost, StorageError
 Argument = str | bytes | int | float
 Command = Sequence[Argument]
 
+# Its stub says that a command has one part.
+_pack_command = cast("Callable[[tuple[Argument, ...]], bytes]", cast("Any", hiredis).pack_command)
 _MESSAGE_LENGTH_MAX: Final = 200
 _SERVER_AT_FAULT: Final = (
     BusyLoadingError,
-    ClusterDownError,
     ConnectionError,
-    MasterDownError,
     OutOfMemoryError,
-    ReadOnlyError,
     TryAgainError,
 )
-# Error codes without a class of their own in redis-py. UNBLOCKED ends a blocking wait when a master becomes a replica.
-_SERVER_AT_FAULT_CODES: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "UNBLOCKED ", "UNKILLABLE ")
+# Error codes without a class of their own in redis-py.
+_SERVER_AT_FAULT_CODES: Final = ("BUSY ", "MISCONF ", "NOREPLICAS ", "UNKILLABLE ")
+# CLUSTERDOWN is also what a node says that was cut off from the others, which may have replaced it.
+_NO_MASTER: Final = (ClusterDownError, MasterDownError, ReadOnlyError)
+# It ends a blocking wait when a master becomes a replica.
+_NO_MASTER_CODE: Final = "UNBLOCKED "
+# A key that a script computes may have left a slot that is being moved: the script breaks where it meets it.
+_BROKEN_OFF: Final = "Script attempted to access a non local key"
 
 
 class QueueRefused(StorageError):
@@ -51,22 +59,40 @@ class ScriptMissing(StorageError):
     """Redis does not have this script (yet, or again after SCRIPT FLUSH or a restart); nothing was executed."""
 
 
+class Deposed(QueueUnavailable):
+    """The server is no master, or knows of no whole cluster. Nothing was executed; another may do this work."""
+
+
+class Redirected(QueueUnavailable):
+    """A node of a cluster does not own the command's slot, or not any more. Nothing was executed."""
+
+    def __init__(self, message: str, *, host: str, port: int, is_asking: bool) -> None:
+        """Who has the slot: `host` is empty where it is the host of the node that said so.
+
+        `is_asking`: the slot is still being moved there, and this command alone is to be sent there, after ASKING.
+        """
+        super().__init__(message)
+        self.host = host
+        self.port = port
+        self.is_asking = is_asking
+
+
 class Connection(Protocol):
     """What is used of redis-py's connection, which is only partly typed."""
 
     async def connect(self) -> None: ...
     async def disconnect(self, nowait: bool = False) -> None: ...
     async def check_health(self) -> None: ...
-    def pack_commands(self, commands: Iterable[Iterable[Argument]]) -> list[bytes]: ...
     async def send_packed_command(self, command: Iterable[bytes], check_health: bool = True) -> None: ...
     async def read_response(self) -> Any: ...
 
 
 class Pool(Protocol):
-    """What is used of redis-py's connection pools: the single node's here, later Sentinel's too."""
+    """What is used of redis-py's connection pools, one server's or that of whichever server is master."""
 
     async def get_connection(self) -> Any: ...
     async def release(self, connection: Any) -> None: ...
+    async def disconnect(self, inuse_connections: bool = True) -> None: ...
     async def aclose(self) -> None: ...
 
 
@@ -81,12 +107,16 @@ class Exchange:
         self.commands = commands
         self.replies: list[object] = []
         self.sent = False
+        # Whether a reply is Redirected, or Deposed.
+        self.is_redirected = False
+        self.is_deposed = False
 
     async def run(self, pool: Pool) -> None:
         """Send everything and read every reply. An asyncio coroutine function.
 
         The connection must have no read timeout of its own: redis-py's ends a slow read as if no reply were due and
-        keeps the connection, whose next command then reads the wrong reply. Whatever goes wrong here closes it.
+        keeps the connection, whose next command then reads the wrong reply. Whatever goes wrong here closes it, and so
+        does a server that is no master: the next connection may lead to another.
 
         Raises:
             RedisError, OSError: the connection could not be had or broke.
@@ -95,11 +125,13 @@ class Exchange:
         # The awaits of this cleanup need no shield: asyncio delivers a cancellation once, not at every await.
         try:
             await _freshened(connection)
-            packed = connection.pack_commands(self.commands)
+            packed = b"".join(map(packed_command, self.commands))
             self.sent = True
-            await connection.send_packed_command(packed, check_health=False)
+            await connection.send_packed_command([packed], check_health=False)
             while len(self.replies) < len(self.commands):
-                self.replies.append(await _reply(connection))
+                self.replies.append(await self._reply(connection))
+            if self.is_deposed:
+                await connection.disconnect(nowait=True)
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -112,15 +144,40 @@ class Exchange:
         Raises:
             QueueUnavailable: nothing was sent.
         """
-        why = "it did not answer in time" if cause is None else _shortened(cause)
         if not self.sent:
-            raise QueueUnavailable(f"Redis at {redis} cannot be reached: {why}.") from cause
+            raise unreachable(redis, cause) from cause
         missing = len(self.commands) - len(self.replies)
         if not missing:
             return self.replies
-        lost = ReplyLost(f"Redis at {redis} did not answer {missing} of {len(self.commands)} commands: {why}.")
+        of_all = f"{missing} of {len(self.commands)}"
+        lost = ReplyLost(f"Redis at {redis} did not answer {of_all} commands: {_reason(cause)}.")
         lost.__cause__ = cause
         return [*self.replies, *[lost] * missing]
+
+    async def _reply(self, connection: Connection) -> object:
+        """One reply; an error reply is returned, because the replies of other commands come after it."""
+        try:
+            return await connection.read_response()
+        except ResponseError as error:
+            ours = _translated(error)
+            self.is_redirected |= isinstance(ours, Redirected)
+            self.is_deposed |= isinstance(ours, Deposed)
+            return ours
+
+
+def unreachable(redis: str, cause: BaseException | None) -> QueueUnavailable:
+    """Nothing could be sent; without a cause, because the time was up."""
+    return QueueUnavailable(f"Redis at {redis} cannot be reached: {_reason(cause)}.")
+
+
+def packed_command(command: Command) -> bytes:
+    """The command as Redis reads it, by hiredis: redis-py's own packing costs a third of a busy process."""
+    try:
+        return _pack_command(tuple(command))
+    except UnicodeEncodeError:
+        # A name that came out of Redis as bytes that are no UTF-8 goes back as the same bytes.
+        raw = (each.encode(errors="surrogateescape") if isinstance(each, str) else each for each in command)
+        return _pack_command(tuple(raw))
 
 
 async def _freshened(connection: Connection) -> None:
@@ -135,23 +192,34 @@ async def _freshened(connection: Connection) -> None:
         await connection.connect()
 
 
-async def _reply(connection: Connection) -> object:
-    """One reply; an error reply is returned, because the replies of other commands come after it."""
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return _translated(error)
-
-
 def _translated(error: ResponseError) -> StorageError:
     """What an error reply means."""
     if isinstance(error, NoScriptError):
         return ScriptMissing(_shortened(error))
-    ours = QueueRefused(f"Redis refused a command: {_shortened(error)}.")
-    if isinstance(error, _SERVER_AT_FAULT) or str(error).startswith(_SERVER_AT_FAULT_CODES):
+    text = str(error)
+    if isinstance(error, AskError):
+        ours = _redirected(error)
+    elif isinstance(error, _NO_MASTER) or text.startswith(_NO_MASTER_CODE):
+        ours = Deposed(f"Redis cannot do the work now: {_shortened(error)}.")
+    elif isinstance(error, _SERVER_AT_FAULT) or text.startswith(_SERVER_AT_FAULT_CODES):
         ours = QueueUnavailable(f"Redis cannot do the work now: {_shortened(error)}.")
+    elif text.startswith(_BROKEN_OFF):
+        ours = ReplyLost(f"Redis broke a script off on the way: {_shortened(error)}.")
+    else:
+        ours = QueueRefused(f"Redis refused a command: {_shortened(error)}.")
     ours.__cause__ = error
     return ours
+
+
+def _redirected(error: AskError) -> Redirected:
+    """redis-py has MOVED as a kind of ASK."""
+    host = cast("str", cast("Any", error).host)
+    message = f"Redis keeps slot {error.slot_id} on another node, {host}:{error.port}."
+    return Redirected(message, host=host, port=error.port, is_asking=not isinstance(error, MovedError))
+
+
+def _reason(cause: BaseException | None) -> str:
+    return "it did not answer in time" if cause is None else _shortened(cause)
 
 
 def _shortened(error: BaseException) -> str:

@@ -49,7 +49,12 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
     ):
         drain = Drain(seconds=settings.drain_seconds)
         coordination = Coordination(
-            resources.database, resources.queue_of, settings.chain_id, settings.environment, _worker_settings(settings)
+            resources.database,
+            resources.queue_of,
+            settings.chain_id,
+            settings.environment,
+            _worker_settings(settings),
+            metrics.observe_delivery,
         )
         with _custody(settings) as custody:
             transactions = await _transactions(settings, resources, coordination, custody)

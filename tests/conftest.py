@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
@@ -12,6 +13,10 @@ from tests.services.postgres import EMPTY, MIGRATED, PostgresServer
 from tests.services.postgres import postgres_server as run_postgres
 from tests.services.redis import ask
 from tests.services.redis import redis_server as run_redis
+
+# Examples are judged by what they show, not by how busy the machine is.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,8 @@ TOP_LEVEL = {
 }
 # Folders of tests that mirror no package: each is about a promise, or about the tree as a whole.
 TESTS_BESIDE = {
-    *("crash", "simulation", "interop", "planted", "migrations", "bench", "conformance", "rules", "services", "docs"),
+    *("crash", "simulation", "sweep", "guards", "interop", "planted", "migrations"),
+    *("bench", "conformance", "rules", "services", "docs"),
 }
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "stuff"}
 LINES_MEDIAN_MAX = 200

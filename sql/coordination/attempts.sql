@@ -1,3 +1,6 @@
+-- Attempts and outbox rows are named by arrays too, where a join would say the same: most entries of their indexes may be
+-- of dead rows, and a planner that believes them gone would walk a whole index to join it.
+
 -- name: lock_jobs
 -- A statement of its own, before a taking over and `settle`: their snapshot must be younger than whatever they waited
 -- for, or an attempt that began meanwhile would be invisible to them and stay `running` for ever.
@@ -49,7 +52,7 @@ lost AS (
     FROM judged
     WHERE judged.verdict IN ('begun', 'exhausted', 'cancelled') AND judged.state = 'processing'
         AND attempts.job_id = judged.job_id AND attempts.attempt_number = judged.attempt_number
-        AND attempts.state = 'running'
+        AND attempts.state = 'running' AND attempts.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged))
     RETURNING attempts.job_id
 ),
 begun AS (
@@ -84,24 +87,38 @@ finished AS (
     RETURNING jobs.job_id
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN finished ON finished.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT finished.job_id FROM finished))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT
     judged.job_id, judged.verdict, judged.asked_token, judged.chain_id, judged.environment, judged.role, judged.kind,
     judged.idempotency_key, judged.request, judged.generation, judged.has_live_lineage, judged.created_at,
     coalesce(begun.attempt_number, judged.attempt_number) AS attempt_number,
-    greatest(extract(epoch FROM judged.run_at - clock_timestamp()), 0)::float8 AS early_seconds
+    CASE
+        WHEN judged.verdict <> 'unknown_kind' THEN greatest(extract(epoch FROM judged.run_at - clock_timestamp()), 0)
+        -- Who knows it and lives gets it soon; while nobody does, as long again as it has waited, up to $11.
+        WHEN EXISTS (
+            SELECT FROM coordination.workers AS workers
+            WHERE workers.chain_id = judged.chain_id AND workers.environment = judged.environment
+                AND judged.role = ANY (workers.roles) AND judged.kind = ANY (workers.kinds)
+                AND NOT workers.draining AND workers.stopped_at IS NULL
+                AND workers.heartbeat_at > clock_timestamp() - make_interval(secs => $12)
+        ) THEN $10::float8
+        ELSE least(greatest(extract(epoch FROM clock_timestamp() - judged.run_at), $10::float8), $11::float8)
+    END::float8 AS wait_seconds
 FROM judged
 LEFT JOIN begun USING (job_id);
 
 -- name: end_if_current
 -- Ends attempts that are still their job's current one; the others are not returned, and nothing of theirs changed (I6).
+-- But for one that this very end has ended before, whose answer was lost: it is answered again.
 WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::jsonb[], $7::float8[])
         AS a (job_id, attempt_number, token, worker_id, verdict, detail, delay_seconds)
@@ -156,17 +173,32 @@ ended AS (
         ended_at = clock_timestamp(), detail = decided.detail
     FROM decided
     WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT decided.job_id FROM decided))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id AND changed.state <> 'retry'
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed WHERE changed.state <> 'retry'))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
-SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed;
+SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed
+UNION ALL
+SELECT
+    jobs.job_id,
+    CASE WHEN attempts.state IN ('failed', 'returned') AND jobs.ended_at IS NULL THEN 'retry' ELSE jobs.state END,
+    false
+FROM asked
+JOIN coordination.attempts AS attempts
+    ON attempts.job_id = asked.job_id AND attempts.attempt_number = asked.attempt_number
+    AND attempts.token = asked.token AND attempts.worker_id = asked.worker_id
+    AND attempts.state IN (asked.verdict, 'cancelled')
+JOIN coordination.jobs AS jobs ON jobs.job_id = asked.job_id
+WHERE NOT EXISTS (SELECT FROM changed WHERE changed.job_id = asked.job_id);
 
 -- name: hold_for_lineage_if_current
 -- The allocation's fence: from here on the job owns a nonce and is never discarded (DLV-8).
@@ -225,15 +257,18 @@ ended AS (
     UPDATE coordination.attempts AS attempts SET state = 'confirming', ended_at = clock_timestamp()
     FROM changed
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;
 
@@ -266,15 +301,18 @@ ended AS (
     SET state = 'not_actionable', ended_at = clock_timestamp(), detail = current_ones.detail
     FROM current_ones
     WHERE attempts.job_id = current_ones.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT current_ones.job_id FROM current_ones))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;
 
@@ -306,14 +344,17 @@ fenced AS (
     SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "the transaction was final first"}'
     FROM changed
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;

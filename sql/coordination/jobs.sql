@@ -18,7 +18,8 @@ recorded AS (
         asked.job_id, $1, $2, asked.idempotency_key,
         sha256(convert_to(asked.kind || E'\n' || asked.request::jsonb::text, 'UTF8')),
         asked.role, asked.kind, asked.request::jsonb, asked.priority,
-        coalesce(asked.run_at, clock_timestamp()), asked.limit_key, asked.tags::text[], 'queued'
+        -- What is due in the past is due now: an old date buys no place before the others.
+        greatest(asked.run_at, clock_timestamp()), asked.limit_key, asked.tags::text[], 'queued'
     FROM asked
     ORDER BY asked.idempotency_key
     ON CONFLICT (chain_id, environment, idempotency_key) DO NOTHING
@@ -32,7 +33,21 @@ promised AS (
         recorded.run_at + make_interval(secs => 60 * log(recorded.priority::float8) / log(2::float8))
     FROM recorded
 )
-SELECT recorded.idempotency_key, recorded.job_id, recorded.state FROM recorded;
+SELECT
+    recorded.idempotency_key, recorded.job_id, recorded.state,
+    -- Delivered when the caller commits; many in one transaction are one.
+    CASE WHEN $12::boolean THEN pg_notify('tayho_outbox', '') END AS woken
+FROM recorded;
+
+-- name: mark_batch
+-- A batch that meets a conflict leaves the caller's transaction as it was before.
+SAVEPOINT tayho_batch;
+
+-- name: forget_batch
+ROLLBACK TO SAVEPOINT tayho_batch;
+
+-- name: keep_batch
+RELEASE SAVEPOINT tayho_batch;
 
 -- name: find_by_key
 SELECT

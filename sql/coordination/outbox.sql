@@ -25,7 +25,7 @@ SELECT
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
 -- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
 WITH due AS (
-    SELECT outbox.job_id, outbox.due_at FROM coordination.outbox AS outbox
+    SELECT outbox.job_id, outbox.due_at, outbox.published_at IS NULL AS is_first FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2
         AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
         AND outbox.due_at >= $6 AND outbox.due_at <= now()
@@ -36,8 +36,8 @@ WITH due AS (
 ),
 judged AS (
     SELECT
+        jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, due.is_first,
         due.due_at AS was_due_at,
-        jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, jobs.has_live_lineage,
         NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
@@ -56,7 +56,7 @@ leased AS (
     RETURNING outbox.job_id
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.was_due_at,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.is_first, judged.was_due_at,
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
 FROM leased
@@ -169,7 +169,7 @@ leased AS (
     SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
         published_at = CASE WHEN judged.is_paused THEN NULL ELSE now() END
     FROM judged
-    WHERE outbox.job_id = judged.job_id
+    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
     RETURNING outbox.job_id
 ),
 spent AS (
@@ -183,7 +183,7 @@ spent AS (
         AND room.start_seconds IS NOT NULL
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, true AS is_first,
     greatest(
         judged.priority >> least(floor(greatest(extract(epoch FROM now() - judged.run_at), 0) / 60), 30)::int, 1
     ) AS priority,

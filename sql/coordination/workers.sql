@@ -1,7 +1,7 @@
 -- name: register!
 INSERT INTO coordination.workers
-    (worker_id, instance_id, chain_id, environment, roles, host, process_id, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+    (worker_id, instance_id, chain_id, environment, roles, host, process_id, version, kinds)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: heartbeat^
 -- Answers what operators want of this worker: to drain, to leave roles alone, to stop jobs that it holds ($2).

@@ -41,6 +41,7 @@ def load_settings(
         *_read_values(values, texts, situation),
         *_read_journal_keys(values, texts, situation),
         *rules.store_problems(values, texts, situation),
+        *rules.queue_problems(values),
         *rules.range_problems(values),
         *rules.voter_problems(values, situation),
     ]

@@ -11,6 +11,7 @@ from tayho.config.errors import Problem
 from tayho.config.hosts import host_of, repeated_hosts
 from tayho.config.kinds import quoted
 from tayho.config.reading import Texts
+from tayho.config.secret_kinds import names_cluster
 from tayho.config.values import Values
 from tayho.config.variable import Need
 from tayho.kernel.roles import ROLES
@@ -87,6 +88,14 @@ def store_problems(values: Values, texts: Texts, situation: Situation) -> Iterat
     if reason is not None:
         for missing in urls:
             yield Problem(missing.name, f"a URL, because {reason}", "nothing")
+
+
+def queue_problems(values: Values) -> Iterator[Problem]:
+    """In a cluster a prefix without a hash tag would scatter the keys of one queue over all nodes."""
+    url, prefix = values.find(table.REDIS_URL), values.find(table.QUEUE_PREFIX)
+    if url is not None and prefix is not None and names_cluster(url) and not prefix.startswith("{"):
+        expected = f"a prefix in braces, such as {{{prefix}}}, because {table.REDIS_URL.name} names a cluster"
+        yield Problem(table.QUEUE_PREFIX.name, expected, prefix)
 
 
 def range_problems(values: Values) -> Iterator[Problem]:

@@ -31,7 +31,20 @@ def database_url() -> Kind[str]:
 
 def redis_url() -> Kind[str]:
     """A Redis URL, read as strictly as storage will read it."""
-    return Kind("redis://[user:password@]host[:port][/number], or rediss:// or unix://", _read_redis_url, _shown_redis)
+    return Kind(
+        "redis://[user:password@]host[:port][/number], or rediss:// or unix://; "
+        "redis+sentinel://[user:password@]host[:port][,host…]/service[/number]; "
+        "redis+cluster://[user:password@]host[:port][,host…]",
+        _read_redis_url,
+        _shown_redis,
+    )
+
+
+def names_cluster(redis_url: str) -> bool:
+    """Whether a Redis URL that was accepted names a cluster."""
+    from storage.redis_url import is_cluster_url
+
+    return is_cluster_url(redis_url)
 
 
 def endpoint_url() -> Kind[str]:

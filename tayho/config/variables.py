@@ -47,7 +47,7 @@ DATABASE_POOL_SIZE = Variable(
 REDIS_URL = Variable(
     "REDIS_URL",
     redis_url(),
-    "Redis 7 or later, with maxmemory-policy noeviction",
+    "Redis 7 or later, with maxmemory-policy noeviction: one server, the master that sentinels name, or a cluster",
     unset="local mode, if DATABASE_URL is unset too",
     is_masked=True,
 )
@@ -57,7 +57,7 @@ INFRASTRUCTURE_REQUIRED = Variable(
 QUEUE_PREFIX = Variable(
     "QUEUE_PREFIX",
     name(_PREFIX, "1 to 63 letters, digits, dots, dashes and underscores, with or without braces around them"),
-    "first part of every BullMQ key; braces keep a queue in one slot of a Redis Cluster",
+    "first part of every BullMQ key; braces keep a queue in one slot of a Redis Cluster, which needs them",
     "{tayho}",
 )
 QUEUE_CONCURRENCY = Variable(

@@ -21,13 +21,16 @@ from tayho.coordination.types import (
     Declared,
     Enqueued,
     Handler,
+    Happening,
     IdempotencyConflict,
     JobLine,
     JobRecord,
     LiveWorker,
     NewJob,
+    Observe,
     ScheduleLine,
     Settlement,
+    Transaction,
     WorkerSettings,
 )
 from tayho.kernel.jobs import Attempt
@@ -44,13 +47,16 @@ __all__ = [
     "Declared",
     "Enqueued",
     "Handler",
+    "Happening",
     "IdempotencyConflict",
     "JobLine",
     "JobRecord",
     "LiveWorker",
     "NewJob",
+    "Observe",
     "ScheduleLine",
     "Settlement",
+    "Transaction",
     "WorkerSettings",
 ]
 

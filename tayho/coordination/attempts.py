@@ -10,7 +10,8 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from storage.database import Connection, Database, Row
+from storage.database import Asks, Connection, Database, Row
+from storage.errors import CommitUnknown, StoreUnavailable
 from storage.records import Delivery, RecordInvalid, parse_delivery_id
 from tayho.coordination.store import BEGIN, END_IF_CURRENT, LOCK_JOBS, FenceColumns, job_of
 from tayho.kernel.jobs import (
@@ -28,6 +29,12 @@ from tayho.kernel.json_document import DocumentRefused, Json, check
 from tayho.kernel.steps import step
 
 MESSAGE_CHARACTERS_MAX = 2_000
+# A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10). So long
+# where a worker that knows it is alive; and at most so long where none is, which bounds what such a job costs.
+KNOWN_ELSEWHERE_SECONDS = 1.0
+KNOWN_NOWHERE_SECONDS_MAX = 60.0
+# A worker that was silent for longer is not waited for.
+SILENT_SECONDS_MAX = 30.0
 
 BeginVerdict: TypeAlias = Literal[
     "begun",
@@ -55,7 +62,8 @@ class Begun:
 
     delivery: Delivery
     verdict: BeginVerdict
-    early_seconds: float = 0
+    # How long it is to be left alone: until it is due, or until somebody may have come who knows its kind.
+    wait_seconds: float = 0
     job: Job | None = None
     attempt: Attempt | None = None
 
@@ -72,6 +80,7 @@ class End:
 
 async def begin(
     database: Database,
+    own: Asks,
     deliveries: Sequence[Delivery],
     *,
     worker_id: UUID,
@@ -82,6 +91,7 @@ async def begin(
 ) -> list[Begun]:
     """Begin an attempt for each delivery that may have one: in one statement, but for those that take a job over.
 
+    `own` runs the one statement, `database` the transaction of the others.
     Raises SerializationLost, StoreUnavailable, and CommitUnknown: under the same tokens, to ask again is right.
     """
     identities = {delivery.token: _identity(delivery) for delivery in deliveries}
@@ -99,16 +109,24 @@ async def begin(
             environment,
             kinds,
             takes_over,
+            KNOWN_ELSEWHERE_SECONDS,
+            KNOWN_NOWHERE_SECONDS_MAX,
+            SILENT_SECONDS_MAX,
         )
 
-    async with database.connection() as connection:
-        rows = await ask(connection, list(known), takes_over=False)
+    rows = await own.run(lambda connection: ask(connection, list(known), takes_over=False))
     answered = {row["asked_token"]: row for row in rows}
     contended = [token for token, row in answered.items() if row["verdict"] == "contended"]
+    unbegun: frozenset[str] = frozenset()
     if contended:
-        async with database.transaction() as tx:
-            await LOCK_JOBS(tx, [known[token][0] for token in contended])
-            answered.update({row["asked_token"]: row for row in await ask(tx, contended, takes_over=True)})
+        try:
+            async with database.transaction() as tx:
+                await LOCK_JOBS(tx, [known[token][0] for token in contended])
+                rows = await ask(tx, contended, takes_over=True)
+            answered.update({row["asked_token"]: row for row in rows})
+        except StoreUnavailable:
+            # Nobody was taken over. The others have begun, and must have their handlers: they must not hear of this.
+            unbegun = frozenset(contended)
     step("attempt.after_begin")
     begun: list[Begun] = []
     for delivery in deliveries:
@@ -116,8 +134,11 @@ async def begin(
         if row is None:
             begun.append(Begun(delivery, "unknown_job"))
             continue
+        if delivery.token in unbegun:
+            begun.append(Begun(delivery, "unbegun"))
+            continue
         attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
-        begun.append(Begun(delivery, row["verdict"], row["early_seconds"], job_of(row), attempt))
+        begun.append(Begun(delivery, row["verdict"], row["wait_seconds"], job_of(row), attempt))
     return begun
 
 
@@ -141,25 +162,35 @@ class EndedJob:
 class Ends:
     """Ends many attempts in one statement: the batch behind the group commit of completions."""
 
-    def __init__(self, database: Database, attempts_max: int) -> None:
-        self._database = database
+    def __init__(self, own: Asks, attempts_max: int) -> None:
+        """`own` runs the statement."""
+        self._own = own
         self._attempts_max = attempts_max
 
     async def end_all_if_current(self, ends: Sequence[End]) -> Sequence[EndedJob | Exception]:
-        """What became of each job, or StaleAttempt for those whose attempt is not current any more."""
-        columns = FenceColumns.of([end.attempt for end in ends])
-        async with self._database.connection() as connection:
-            rows = await END_IF_CURRENT(
-                connection,
-                *columns.arguments(),
-                [end.verdict for end in ends],
-                [dict(end.detail) for end in ends],
-                [float(end.delay_seconds) for end in ends],
-                self._attempts_max,
-            )
+        """What became of each job, or StaleAttempt for those whose attempt is not current any more.
+
+        Where the connection breaks under it, it is asked for once more: an end that did take effect is answered again,
+        and one that did not is written after all, instead of the work being done again and spending another attempt.
+        """
+        try:
+            rows = await self._end_all(ends)
+        except CommitUnknown:
+            rows = await self._end_all(ends)
         step("attempt.after_end")
         ended = {row["job_id"]: EndedJob(row["state"], row["frees_a_limit"]) for row in rows}
         return [ended.get(end.attempt.job_id) or StaleAttempt(end.attempt) for end in ends]
+
+    async def _end_all(self, ends: Sequence[End]) -> list[Row]:
+        columns = FenceColumns.of([end.attempt for end in ends])
+        arguments = (
+            *columns.arguments(),
+            [end.verdict for end in ends],
+            [dict(end.detail) for end in ends],
+            [float(end.delay_seconds) for end in ends],
+            self._attempts_max,
+        )
+        return await self._own.run(lambda connection: END_IF_CURRENT(connection, *arguments))
 
 
 def end_of(attempt: Attempt, outcome: Outcome) -> End | Ended:

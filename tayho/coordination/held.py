@@ -13,6 +13,7 @@ from attrs import define, field
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
 from storage.records import Delivery
+from tayho.coordination.types import Happening, Observe
 
 log = structlog.get_logger("tayho.worker")
 
@@ -43,7 +44,8 @@ class Held:
 class HeldDeliveries:
     """Renews the locks of all held deliveries from one task; a handler whose lock is lost is cancelled (DLV-6)."""
 
-    def __init__(self, lock_seconds: int) -> None:
+    def __init__(self, lock_seconds: int, observe: Observe) -> None:
+        self._observe = observe
         self._lock_seconds = lock_seconds
         self._held: dict[str, Held] = {}
 
@@ -98,6 +100,7 @@ class HeldDeliveries:
             if held.is_acknowledging:
                 continue
             if held.delivery.delivery_id in lost:
+                self._observe(Happening.LOCK_LOST, "", 1)
                 log.warning("delivery_lock_lost", delivery_id=held.delivery.delivery_id)
                 held.lose("the delivery lock was lost")
             else:

@@ -17,8 +17,9 @@ from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
 from tayho.coordination.frontier import BEHIND_SECONDS
 from tayho.coordination.jobs import enqueue as enqueue_jobs
-from tayho.coordination.jobs import enqueue_in
+from tayho.coordination.observing import observe_nothing
 from tayho.coordination.outbox import Publisher
+from tayho.coordination.producing import enqueue_in
 from tayho.coordination.reading import JobReader
 from tayho.coordination.retention import Retention
 from tayho.coordination.schedule_declarations import problems_of as schedule_problems
@@ -27,7 +28,9 @@ from tayho.coordination.types import (
     Declared,
     Enqueued,
     Handler,
+    Happening,
     NewJob,
+    Observe,
     Settlement,
     WorkerSettings,
 )
@@ -57,7 +60,9 @@ class Coordination(JobReader):
         chain_id: int,
         environment: str,
         settings: WorkerSettings,
+        observe: Observe = observe_nothing,
     ) -> None:
+        self._observe = observe
         super().__init__(database, chain_id, environment)
         self._queue_of = queue_of
         self._settings = settings
@@ -75,7 +80,7 @@ class Coordination(JobReader):
     async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
         """Record many jobs, all or none. Raises as `enqueue`."""
         if tx is not None:
-            return await jobs.enqueue_in(tx, self._chain_id, self._environment, new_jobs)
+            return await enqueue_in(tx, self._chain_id, self._environment, new_jobs)
         answers = await jobs.enqueue(self._database, self._chain_id, self._environment, new_jobs)
         await self.wake_publishers()
         return answers
@@ -123,11 +128,6 @@ class Coordination(JobReader):
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
-        publisher = Publisher(self._database, self._queue_of, self._chain_id, self._environment, self._settings)
-
-        async def look_behind() -> None:
-            if await publisher.look_behind():
-                self._outbox_hint.give()
 
         async def repeat(period_seconds: float, work: Callable[[], Awaitable[bool | None]], hint: Hint | None) -> None:
             await every(
@@ -140,7 +140,15 @@ class Coordination(JobReader):
                 stop=drain,
             )
 
-        async with trio.open_nursery() as tasks:
+        async with self._database.reserve() as own, trio.open_nursery() as tasks:
+            publisher = Publisher(
+                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own, self._observe
+            )
+
+            async def look_behind() -> None:
+                if await publisher.look_behind():
+                    self._outbox_hint.give()
+
             # Beside the publishing, because while an old snapshot is held it may take as long as a hundred polls.
             tasks.start_soon(repeat, BEHIND_SECONDS, look_behind, None, name="look behind")
             await repeat(self._settings.poll_milliseconds / 1_000, publisher.publish_due, self._outbox_hint)
@@ -179,6 +187,7 @@ class Coordination(JobReader):
             for queue in queues:
                 recovered = await queue.recover_stalled()
                 if recovered:
+                    self._observe(Happening.STALLED, "", len(recovered))
                     log.warning("stalled_recovered", queue=queue.name, deliveries=recovered)
 
         await every(
@@ -203,19 +212,24 @@ class Coordination(JobReader):
     async def work(self, handlers: Mapping[str, Handler], drain: Drain, instance_id: str, version: str) -> None:
         """Register this process as a worker and run its roles' jobs until the drain is over."""
         row = WorkerRow(self._database, new_id(), drain)
-        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version)
-        worker = Worker(
-            self._database,
-            {role: self._queue_of(role) for role in self._settings.roles},
-            handlers,
-            row.worker_id,
-            self._chain_id,
-            self._environment,
-            self._settings,
-            drain,
-            self._outbox_hint.give,
-        )
-        await self._work_while_alive(row, worker)
+        kinds = sorted(handlers)
+        await row.register(instance_id, self._chain_id, self._environment, self._settings.roles, version, kinds)
+        async with self._database.reserve() as begins, self._database.reserve() as ends:
+            worker = Worker(
+                self._database,
+                {role: self._queue_of(role) for role in self._settings.roles},
+                handlers,
+                row.worker_id,
+                self._chain_id,
+                self._environment,
+                self._settings,
+                drain,
+                self._outbox_hint.give,
+                begins,
+                ends,
+                self._observe,
+            )
+            await self._work_while_alive(row, worker)
 
     async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
         async def once() -> None:

@@ -10,13 +10,14 @@ from uuid import UUID
 import trio
 from attrs import evolve, frozen
 
-from storage.database import Connection, Database, Row
+from storage.database import Asks, Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
 from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.frontier import BEHIND_SECONDS_MAX, Frontier, pause_seconds
-from tayho.coordination.types import WorkerSettings
+from tayho.coordination.observing import observe_nothing
+from tayho.coordination.types import Happening, Observe, WorkerSettings
 from tayho.kernel.steps import step
 
 CLAIM_MAX = 500
@@ -44,19 +45,19 @@ class Due:
     # Aged: what its own number has become by waiting.
     priority: int
     has_aged: bool
+    # Never published: there is nothing to look at.
+    is_first: bool
 
     @classmethod
     def of(cls, row: Row) -> Due:
-        return cls(row["job_id"], row["role"], row["kind"], row["generation"], row["priority"], row["has_aged"])
-
-    def record(self, attempts_max: int) -> Record:
-        return Record(
-            delivery_id=delivery_id(self.job_id, self.generation),
-            name=self.kind,
-            data={"job_id": str(self.job_id), "generation": self.generation},
-            priority=self.priority,
-            attempts=min(attempts_max, DELIVERY_ATTEMPTS_MAX),
-            backoff_milliseconds=BACKOFF_MILLISECONDS,
+        return cls(
+            row["job_id"],
+            row["role"],
+            row["kind"],
+            row["generation"],
+            row["priority"],
+            row["has_aged"],
+            row["is_first"],
         )
 
 
@@ -79,8 +80,13 @@ class Publisher:
         chain_id: int,
         environment: str,
         settings: WorkerSettings,
+        own: Asks | None = None,
+        observe: Observe = observe_nothing,
     ) -> None:
+        """`own` runs what is asked at every poll; without it, a connection is lent each time."""
+        self._observe = observe
         self._database = database
+        self._own = own or database
         self._queue_of = queue_of
         self._chain_id = chain_id
         self._environment = environment
@@ -98,9 +104,7 @@ class Publisher:
         added again by the same call. A record that ended in BullMQ while its job did not gets a new generation.
         Raises StoreUnavailable, QueueUnavailable or ReplyLost; the leased rows are due again after the lease.
         """
-        async with self._database.connection() as connection:
-            look = await self._look(connection, self._unlimited.begin(), self._limited.begin())
-            rows = await self._claim_due(connection, look)
+        rows, look = await self._own.run(self._look_and_claim)
         limited = await self._claim_limited(look, look.limited_from) if look.limited_from is not None else []
         # The first row that waits for room stays in the way of every look; before it there is none.
         self._limited.move(look.limited_from or look.looked_at)
@@ -109,6 +113,11 @@ class Publisher:
         step("publish.after_claim")
         await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
         return len(rows) == CLAIM_MAX or bool(limited)
+
+    async def _look_and_claim(self, connection: Connection) -> tuple[list[Row], Look]:
+        """What was due and is leased now, and what the look at all that is due told."""
+        look = await self._look(connection, self._unlimited.begin(), self._limited.begin())
+        return await self._claim_due(connection, look), look
 
     async def look_behind(self) -> bool:
         """Look, when it is time, for due rows that were committed behind where `publish_due` looks.
@@ -191,14 +200,13 @@ class Publisher:
             ended_ids = {one.job_id for one in ended}
             due = [one for one in due if one.job_id not in ended_ids] + renewed
         step("publish.after_add")
-        async with self._database.connection() as connection:
-            await store.MARK_PUBLISHED(
-                connection,
-                [one.job_id for one in due],
-                [one.generation for one in due],
-                float(self._settings.reconcile_seconds),
-            )
+        job_ids, generations = [one.job_id for one in due], [one.generation for one in due]
+        seconds = float(self._settings.reconcile_seconds)
+        await self._own.run(lambda connection: store.MARK_PUBLISHED(connection, job_ids, generations, seconds))
         step("publish.after_mark")
+        first = sum(one.is_first for one in due)
+        self._observe(Happening.PUBLISHED, "first", first)
+        self._observe(Happening.PUBLISHED, "again", len(due) - first)
 
     async def _add(self, due: Sequence[Due]) -> list[Due]:
         """Add a record for each, one round trip a role; return those whose record will not be handed out any more."""
@@ -211,8 +219,10 @@ class Publisher:
         return ended
 
     async def _add_to(self, queue: DeliveryQueue, due: Sequence[Due]) -> list[Due]:
-        states = await queue.publish_many([one.record(self._settings.attempts_max) for one in due])
-        found = list(zip(due, states, strict=True))
+        await queue.add_many([self._record(one) for one in due if one.is_first])
+        published = [one for one in due if not one.is_first]
+        states = await queue.publish_many([self._record(one) for one in published])
+        found = list(zip(published, states, strict=True))
         aged = [
             (delivery_id(one.job_id, one.generation), one.priority)
             for one, state in found
@@ -225,9 +235,20 @@ class Publisher:
         # hand it out, and takes no second one under this id.
         return [one for one, state in found if state.is_terminal or state is RecordState.MISSING]
 
+    def _record(self, one: Due) -> Record:
+        return Record(
+            delivery_id=delivery_id(one.job_id, one.generation),
+            name=one.kind,
+            data={"job_id": str(one.job_id), "generation": one.generation},
+            priority=one.priority,
+            attempts=min(self._settings.attempts_max, DELIVERY_ATTEMPTS_MAX),
+            backoff_milliseconds=BACKOFF_MILLISECONDS,
+        )
+
     async def _advance(self, ended: Sequence[Due]) -> list[Due]:
         """Advance the generation of the jobs that are still unfinished; the others need no delivery."""
         by_id = {one.job_id: one for one in ended}
+        self._observe(Happening.GENERATION_ADVANCED, "", len(ended))
         async with self._database.connection() as connection:
             rows = await store.ADVANCE_GENERATION_IF_UNFINISHED(
                 connection, list(by_id), [one.generation for one in by_id.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from storage.database import Database
+from storage.database import OWN_CONNECTIONS, Database
 from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
@@ -71,5 +71,4 @@ class JobReader:
         """What all live processes may open together if their pools are of this size, and what the server takes."""
         async with self._database.connection() as connection:
             row = await store.CONNECTIONS_OF_SERVER(connection, float(silent_seconds_max))
-        # Each process has its pool, and one connection that listens.
-        return (0, 0) if row is None else (row["live"] * (pool_size + 1), row["connections"])
+        return (0, 0) if row is None else (row["live"] * (pool_size + OWN_CONNECTIONS), row["connections"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
@@ -11,13 +12,13 @@ from nursery.cleanup import CleanupExpired, finish
 from nursery.coalesce import Coalescer, CoalescerClosed
 from rpc.errors import RpcError, is_passing
 from storage.commits import isolating
-from storage.database import Database
+from storage.database import Asks
 from storage.delivery import DeliveryQueue
 from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StorageError, StoreUnavailable
 from storage.records import Acknowledgement, Completion, Delivery, Failure, Return
 from tayho.coordination.attempts import End, EndedJob, Ends, end_of, failed
 from tayho.coordination.held import Held, HeldDeliveries
-from tayho.coordination.types import Handler, WorkerSettings
+from tayho.coordination.types import Handler, Happening, Observe, WorkerSettings
 from tayho.kernel.jobs import Attempt, Ended, Job, Postponed, Quarantined, RequestRefused, StaleAttempt
 from tayho.kernel.steps import step
 
@@ -45,19 +46,21 @@ class Runner:
 
     def __init__(
         self,
-        database: Database,
+        own: Asks,
         handlers: Mapping[str, Handler],
         settings: WorkerSettings,
         limit_freed: Callable[[], None],
+        observe: Observe,
     ) -> None:
-        """`limit_freed` is called when a job ended that counted against a limit."""
+        """`own` writes the ends. `limit_freed` is called when a job ended that counted against a limit."""
         self._handlers = handlers
-        self._ends = isolating(Ends(database, settings.attempts_max).end_all_if_current)
+        self._ends = isolating(Ends(own, settings.attempts_max).end_all_if_current)
         self._limit_freed = limit_freed
+        self._observe = observe
         self._finishes = Coalescer(
             self._finish_all, name="ends", items_max=ENDS_MAX, queued_max=10 * ENDS_MAX, parallel=ENDS_PARALLEL
         )
-        self.held = HeldDeliveries(settings.lock_seconds)
+        self.held = HeldDeliveries(settings.lock_seconds, observe)
 
     async def run_upkeep(self) -> None:
         """Write ends until cancelled."""
@@ -115,6 +118,7 @@ class Runner:
         results = [next(written) if isinstance(each.end, End) else None for each in finishes]
         if any(isinstance(result, EndedJob) and result.frees_a_limit for result in results):
             self._limit_freed()
+        self._count(results)
         await self._acknowledge(
             [
                 (each.held, _acknowledgement(each, result))
@@ -125,6 +129,12 @@ class Runner:
         )
         step("attempt.after_ack")
         return [result if isinstance(result, Exception) else None for result in results]
+
+    def _count(self, results: Sequence[EndedJob | Exception | None]) -> None:
+        states = Counter(result.state for result in results if isinstance(result, EndedJob))
+        states["stale"] = sum(isinstance(result, StaleAttempt) for result in results)
+        for state, count in states.items():
+            self._observe(Happening.ENDED, state, count)
 
     async def _acknowledge(self, acknowledgements: Sequence[tuple[Held, Acknowledgement]]) -> None:
         """Tell BullMQ, best effort: PostgreSQL has decided (DLV-5)."""

@@ -13,7 +13,7 @@ from storage.codecs import json_text
 from storage.database import Connection, Database
 from storage.errors import Refused
 from tayho.coordination import store
-from tayho.coordination.jobs import enqueue_in
+from tayho.coordination.producing import enqueue_in
 from tayho.coordination.schedule_declarations import document_of, job_of, slot_text
 from tayho.coordination.schedule_rules import Due, due_slots, next_slot
 from tayho.coordination.types import Declared, IdempotencyConflict

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from attrs import frozen
 
-from storage.connection import Row
 from storage.queries import command, many, one
 from storage.rows import value_from
 from tayho.coordination.types import AttemptRecord, JobLine, JobRecord
 from tayho.kernel.jobs import Attempt, Job
 
+if TYPE_CHECKING:
+    # A producer in a plain asyncio program binds these statements without what opens connections.
+    from storage.connection import Row
+
 ENQUEUE = many("coordination/jobs.enqueue")
 FIND_BY_KEY = many("coordination/jobs.find_by_key")
+MARK_BATCH = many("coordination/jobs.mark_batch")
+FORGET_BATCH = many("coordination/jobs.forget_batch")
+KEEP_BATCH = many("coordination/jobs.keep_batch")
 INSPECT = one("coordination/jobs.inspect")
 ATTEMPTS_OF_JOB = many("coordination/jobs.attempts_of_job")
 LIST_RECENT = many("coordination/jobs.list_recent")

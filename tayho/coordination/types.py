@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
 from uuid import UUID
 
 from attrs import field, frozen
-from attrs.validators import and_, deep_iterable, ge, in_, instance_of, le, max_len, min_len, optional
+from attrs.validators import optional
 
+from tayho.kernel.arguments import is_name, is_object, is_one_of, is_run_at, is_tags, is_whole
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kernel.json_document import Json
 from tayho.kernel.roles import ROLES
@@ -28,22 +30,20 @@ class NewJob:
     """A request for one durable unit of work.
 
     The idempotency key names the effect for ever within (chain, environment): the same key with an equal kind and
-    request is the same job, with another request it is refused. Raises ValueError when a field is out of its range.
+    request is the same job, with another request it is refused. Raises ArgumentRefused (a ValueError) when a field is
+    out of its range, and DocumentRefused when the request is no object.
     """
 
-    kind: str = field(validator=and_(instance_of(str), min_len(1), max_len(128)))
-    role: str = field(validator=in_(ROLES))
-    idempotency_key: str = field(validator=and_(instance_of(str), min_len(1), max_len(255)))
-    request: Mapping[str, Json]
-    priority: int = field(default=PRIORITY_DEFAULT, validator=and_(instance_of(int), ge(1), le(PRIORITY_MAX)))
-    # In PostgreSQL's clock; None is at once.
-    run_at: datetime | None = None
+    kind: str = field(validator=is_name(128))
+    role: str = field(validator=is_one_of(ROLES))
+    idempotency_key: str = field(validator=is_name(255))
+    request: Mapping[str, Json] = field(validator=is_object)
+    priority: int = field(default=PRIORITY_DEFAULT, validator=is_whole(1, PRIORITY_MAX))
+    # In PostgreSQL's clock; None is at once, and so is what is past.
+    run_at: datetime | None = field(default=None, validator=is_run_at)
     # Whose job it is: jobs of one key share its limits, and take turns with other keys' jobs. None is unlimited.
-    limit_key: str | None = field(default=None, validator=optional(and_(instance_of(str), min_len(1), max_len(255))))
-    tags: tuple[str, ...] = field(
-        default=(),
-        validator=and_(max_len(TAGS_MAX), deep_iterable(and_(instance_of(str), min_len(1), max_len(64)))),
-    )
+    limit_key: str | None = field(default=None, validator=optional(is_name(255)))
+    tags: tuple[str, ...] = field(default=(), validator=is_tags(TAGS_MAX, 64))
 
 
 @frozen
@@ -54,6 +54,18 @@ class Enqueued:
     idempotency_key: str
     created: bool
     state: str
+
+
+class Transaction(Protocol):
+    """A caller's open transaction: an asyncpg connection of its own program, or our Connection inside tayho."""
+
+    def fetch(self, query: str, /, *args: Any) -> Awaitable[Sequence[Any]]:
+        """All rows of a statement; each is read by column name."""
+        ...
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open on it."""
+        ...
 
 
 class IdempotencyConflict(Exception):
@@ -193,6 +205,21 @@ class Archived:
 
 
 Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
+
+
+class Happening(Enum):
+    """What coordination counts. The comment says what the count's label is."""
+
+    PUBLISHED = "published"  # "first" or "again"
+    GENERATION_ADVANCED = "generation_advanced"  # empty
+    DECLINED = "declined"  # the verdict
+    ENDED = "ended"  # the state that the job went to, or "stale"
+    LOCK_LOST = "lock_lost"  # empty
+    STALLED = "stalled"  # empty
+
+
+# Called with what happened, its label, and how often.
+Observe: TypeAlias = Callable[[Happening, str, int], None]
 
 
 @frozen

@@ -12,14 +12,14 @@ import trio
 from nursery.drain import Drain
 from nursery.groups import unwrapped
 from storage.commits import again_if_lost
-from storage.database import Database
+from storage.database import Asks, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import CommitUnknown, StorageError
 from storage.records import Acknowledgement, Completion, Delivery, Failure, Return
 from tayho.coordination.attempts import Begun, begin
 from tayho.coordination.running import Runner
 from tayho.coordination.slots import Slots
-from tayho.coordination.types import Handler, WorkerSettings
+from tayho.coordination.types import Handler, Happening, Observe, WorkerSettings
 from tayho.coordination.workers import Orders
 from tayho.kernel.steps import step
 
@@ -29,8 +29,8 @@ FETCH_MAX = 256
 WAIT_SECONDS = 5
 # Between tries while PostgreSQL or Redis is away: short enough that a restart is not noticed for long.
 TROUBLE_SECONDS = 1
-# A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10).
-PUT_BACK_SECONDS = {"early": 0, "surplus": 0, "unbegun": 1, "paused": 15, "unknown_kind": 30}
+# At least; PostgreSQL says where it is longer.
+PUT_BACK_SECONDS = {"early": 0, "surplus": 0, "unbegun": 1, "paused": 15, "unknown_kind": 0}
 DECLINED = {
     "damaged": "the record is damaged: its data are missing or unreadable",
     "unknown_job": "there is no such job",
@@ -53,15 +53,21 @@ class Worker:
         settings: WorkerSettings,
         drain: Drain,
         limit_freed: Callable[[], None],
+        begins: Asks,
+        ends: Asks,
+        observe: Observe,
     ) -> None:
-        """`queues` by role. `limit_freed` is called when a job ended that counted against a limit."""
-        self._database = database
+        """`queues` by role; `begins` and `ends` run the statements of every job.
+
+        `limit_freed` is called when a job ended that counted against a limit.
+        """
         self._queues = queues
         self._worker_id = worker_id
         self._drain = drain
         self._ask_to_begin = partial(
             begin,
             database,
+            begins,
             worker_id=worker_id,
             attempts_max=settings.attempts_max,
             chain_id=chain_id,
@@ -69,7 +75,8 @@ class Worker:
             kinds=list(handlers),
         )
         self._slots = Slots(settings.concurrency)
-        self._runner = Runner(database, handlers, settings, limit_freed)
+        self._runner = Runner(ends, handlers, settings, limit_freed, observe)
+        self._observe = observe
         self._paused_roles: frozenset[str] = frozenset()
         self._pauses_changed = trio.Event()
         # PostgreSQL was away when last asked; nothing more is taken out of Redis meanwhile.
@@ -189,6 +196,7 @@ class Worker:
         if not declined:
             return
         for begun in declined:
+            self._observe(Happening.DECLINED, begun.verdict, 1)
             log.info("delivery_declined", delivery_id=begun.delivery.delivery_id, verdict=begun.verdict)
         try:
             await queue.acknowledge_many([_declining(begun) for begun in declined])
@@ -212,7 +220,7 @@ class Worker:
 def _declining(begun: Begun) -> Acknowledgement:
     delivery, verdict = begun.delivery, begun.verdict
     if verdict in PUT_BACK_SECONDS:
-        return Return(delivery, max(begun.early_seconds, PUT_BACK_SECONDS[verdict]))
+        return Return(delivery, max(begun.wait_seconds, PUT_BACK_SECONDS[verdict]))
     if verdict in DECLINED:
         return Failure(delivery, DECLINED[verdict], retry=False)
     return Completion(delivery)

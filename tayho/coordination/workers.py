@@ -36,8 +36,15 @@ class WorkerRow:
         self._drain = drain
 
     async def register(
-        self, instance_id: str, chain_id: int, environment: str, roles: Sequence[str], version: str
+        self,
+        instance_id: str,
+        chain_id: int,
+        environment: str,
+        roles: Sequence[str],
+        version: str,
+        kinds: Sequence[str] = (),
     ) -> None:
+        """`kinds`: what it can run, for the others to know."""
         async with self._database.connection() as connection:
             await REGISTER_WORKER(
                 connection,
@@ -49,6 +56,7 @@ class WorkerRow:
                 socket.gethostname(),
                 os.getpid(),
                 version,
+                list(kinds),
             )
         step("worker.after_register")
 

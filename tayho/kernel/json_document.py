@@ -41,7 +41,10 @@ def parse(text: str | bytes) -> Json:
         value = cast("Json", json.loads(text, object_pairs_hook=_pairs_once, parse_constant=_refuse_constant))
     except RecursionError as error:
         raise DocumentRefused(f"nested deeper than {DEPTH_MAX}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except DocumentRefused:
+        raise
+    except ValueError as error:
+        # Among them an integer of more digits than Python reads.
         raise DocumentRefused(f"not JSON: {error}") from error
     check(value)
     return value
@@ -55,7 +58,8 @@ def check(value: object) -> bytes:
     Raises DocumentRefused.
     """
     _walk(value, "$", 0)
-    encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    # `default` writes mappings that are no dict.
+    encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=dict).encode()
     if len(encoded) > DOCUMENT_BYTES_MAX:
         raise DocumentRefused(
             f"{len(encoded)} bytes; at most {DOCUMENT_BYTES_MAX} are accepted: store it, pass a reference"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from math import nan
 from time import monotonic
@@ -77,6 +78,12 @@ class Metrics:
         self._attempt_seconds = Histogram(
             "tayho_attempt_seconds", "How long handlers ran", ["kind"], buckets=_ATTEMPT_SECONDS, registry=registry
         )
+        self._deliveries = Counter(
+            "tayho_deliveries",
+            "What happened to deliveries and jobs in this process: published, declined, ended, lost, stalled",
+            ["what", "label"],
+            registry=registry,
+        )
         self._handlers_running = Gauge("tayho_handlers_running", "Handlers that run now", registry=registry)
         self._outbox_rows = Gauge("tayho_outbox_rows", "Jobs that have not ended", registry=registry)
         self._outbox_unpublished = Gauge(
@@ -136,6 +143,11 @@ class Metrics:
             self._handlers_running.dec()
             self._attempts.labels(kind=kind, outcome=ended[-1]).inc()
             self._attempt_seconds.labels(kind=kind).observe(monotonic() - started)
+
+    def observe_delivery(self, what: Enum, label: str, count: int) -> None:
+        """Count something that coordination saw happen."""
+        if count:
+            self._deliveries.labels(what=what.value, label=label).inc(count)
 
     def observe_rpc(self, seen: Observation) -> None:
         """Count one question to an endpoint."""

@@ -34,6 +34,18 @@ def test_what_is_no_plain_whole_number_is_refused(text):
     assert line.startswith("QUEUE_CONCURRENCY: expected a whole number from 1 to 1000; found ")
 
 
+@pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
+def test_a_cluster_needs_a_prefix_in_braces(scheme):
+    """Goal: no queue is scattered over the nodes. Method: a cluster with a bare prefix, the default, and one server."""
+    environ = {**WATCHING, "REDIS_URL": f"{scheme}://a,b:7000", "QUEUE_PREFIX": "bull"}
+    assert refused(environ, "watcher") == [
+        "QUEUE_PREFIX: expected a prefix in braces, such as {bull}, because REDIS_URL names a cluster; found bull"
+    ]
+    accepted({**environ, "QUEUE_PREFIX": "{bull}"}, "watcher")
+    accepted({name: text for name, text in environ.items() if name != "QUEUE_PREFIX"}, "watcher")
+    accepted({**environ, "REDIS_URL": "redis://a"}, "watcher")
+
+
 def test_the_lock_outlasts_two_polls():
     """Goal: the specification's example. Method: a lock of just under and of just twice the poll."""
     environ = {**WATCHING, "QUEUE_LOCK_SECONDS": "10", "OUTBOX_POLL_MILLISECONDS": "5001"}

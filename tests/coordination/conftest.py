@@ -55,6 +55,7 @@ class Plane:
         delivery = Delivery(delivery_id(job_id, generation), token or new_id().hex, "kind", {}, 0, 3, 0, None, None, {})
         (begun,) = await begin(
             self.database,
+            self.database,
             [delivery],
             worker_id=worker_id,
             attempts_max=SETTINGS.attempts_max,

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
-from tayho.coordination.attempts import Begun, End, Ends
+from tayho.coordination.attempts import Begun, End, Ends, EndVerdict
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt, StaleAttempt
 from tests.coordination.conftest import SETTINGS, Plane
@@ -102,7 +102,7 @@ async def test_an_early_or_unknown_delivery_is_put_back_unharmed(plane: Plane) -
     assert await _end(plane, End(attempt, "returned", delay_seconds=3600)) == "retry"
     early = await plane.begin(job_id, worker_id)
     assert early.verdict == "early"
-    assert 3500 < early.early_seconds <= 3600
+    assert 3500 < early.wait_seconds <= 3600
     async with plane.database.connection() as connection:
         await connection.execute("UPDATE coordination.jobs SET run_at = now()")
         await connection.execute("ALTER TABLE coordination.jobs DISABLE TRIGGER jobs_identity_immutable")
@@ -162,3 +162,16 @@ async def test_a_job_that_owns_a_nonce_is_never_discarded(plane: Plane) -> None:
     assert begun.verdict == "begun"
     assert begun.job is not None
     assert begun.job.has_live_lineage
+
+
+@pytest.mark.parametrize(("verdict", "state"), [("completed", "completed"), ("failed", "retry"), ("returned", "retry")])
+async def test_an_end_whose_answer_was_lost_is_answered_again(plane: Plane, verdict: EndVerdict, state: str) -> None:
+    """Goal: to ask again is right, and changes nothing. Method: the same end twice; then another of the same attempt,
+    and the same of an attempt with another token, which are stale."""
+    attempt = await _begun(plane, await plane.enqueue(), await plane.worker())
+    assert await _end(plane, End(attempt, verdict)) == state
+    before = await plane.coordination.inspect(attempt.job_id)
+    assert await _end(plane, End(attempt, verdict)) == state
+    assert await plane.coordination.inspect(attempt.job_id) == before
+    assert isinstance(await _end(plane, End(attempt, "quarantined")), StaleAttempt)
+    assert isinstance(await _end(plane, End(evolve(attempt, token=new_id().hex), verdict)), StaleAttempt)

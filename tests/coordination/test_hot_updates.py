@@ -29,6 +29,7 @@ async def test_beginning_and_ending_a_job_writes_no_index(plane: Plane, database
             ]
             begun = await begin(
                 database,
+                database,
                 deliveries,
                 worker_id=worker_id,
                 attempts_max=SETTINGS.attempts_max,

@@ -13,17 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc.errors import ChainMismatch, DeadlinePassed, EndpointFault, Reverted, RpcRefused, WrongChain
+from storage.database import Database
 from storage.errors import CommitUnknown, ReplyLost, SerializationLost, StoreUnavailable
-from storage.records import delivery_id
+from storage.records import Delivery, delivery_id
 from tayho.coordination import outbox, running, store
+from tayho.coordination.attempts import begin
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import Handler, JobRecord
 from tayho.kernel import json_document
+from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt, Completed, Job, Outcome, RequestRefused
 from tayho.kernel.json_document import DocumentRefused, Json
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, SETTINGS, Plane, new_job
 from tests.coordination.test_worker import at_work
 from tests.services.launch import Launched
+from tests.services.proxy import fault_proxy
 from tests.services.redis import ask
 from tests.waiting import until
 
@@ -107,6 +111,63 @@ async def test_a_handler_without_an_outcome_fails_its_attempt(plane: Plane) -> N
     assert isinstance(record.last_error, dict)
     assert record.last_error["type"] == "TypeError"
     assert record.last_error["message"] == "the handler returned a NoneType, which is no Outcome"
+
+
+@pytest.mark.parametrize("executed", [True, False])
+async def test_an_end_that_is_not_heard_of_is_written_all_the_same(
+    plane: Plane, database_url: str, executed: bool
+) -> None:
+    """Goal: DLV-6, DLV-8: a connection that breaks under the end of an attempt neither repeats the work nor spends the
+    budget. Method: a budget of one attempt, whose end loses its answer, or is lost before PostgreSQL has it; the job
+    completes by it."""
+    async with (
+        fault_proxy(database_url) as proxy,
+        Database.open(proxy.url_for(database_url), pool_size=4, application_name="tests") as fragile,
+    ):
+        (proxy.swallow_answer_to if executed else proxy.swallow_request)(store.END_IF_CURRENT.query.ref)
+        strict = Coordination(fragile, plane.queue_of, CHAIN_ID, ENVIRONMENT, evolve(SETTINGS, attempts_max=1))
+        record = await _ended(
+            Plane(fragile, plane.queue_of, strict), await plane.enqueue(), _raising(OSError(), times=0)
+        )
+        assert proxy.sprung
+    assert (record.state, record.attempts_spent) == ("completed", 1)
+    assert [attempt.state for attempt in record.attempts] == ["completed"]
+
+
+async def test_what_has_begun_runs_although_a_take_over_beside_it_meets_an_outage(
+    plane: Plane, database_url: str
+) -> None:
+    """Goal: what PostgreSQL calls begun has its handler, whatever becomes of the others of its fetch. Method: of two
+    deliveries one takes over from a vanished holder, and the connection breaks under that alone; asked again, the one
+    that began is held, and the other begins."""
+    worker_id = await plane.worker()
+    fresh, held = await plane.enqueue("fresh"), await plane.enqueue("held")
+    await plane.begin(held, worker_id)
+    deliveries = [
+        Delivery(delivery_id(job_id, 1), new_id().hex, "kind", {}, 0, 3, 0, None, None, {}) for job_id in (fresh, held)
+    ]
+
+    async def verdicts(database: Database) -> list[str]:
+        begun = await begin(
+            database,
+            database,
+            deliveries,
+            worker_id=worker_id,
+            attempts_max=SETTINGS.attempts_max,
+            chain_id=CHAIN_ID,
+            environment=ENVIRONMENT,
+            kinds=["kind"],
+        )
+        return [one.verdict for one in begun]
+
+    async with (
+        fault_proxy(database_url) as proxy,
+        Database.open(proxy.url_for(database_url), pool_size=4, application_name="tests") as fragile,
+    ):
+        proxy.swallow_request(store.LOCK_JOBS.query.ref)
+        assert await verdicts(fragile) == ["begun", "unbegun"]
+        assert proxy.sprung
+        assert await verdicts(fragile) == ["held", "begun"]
 
 
 async def test_a_request_that_can_never_be_carried_out_is_set_aside_at_once(plane: Plane) -> None:

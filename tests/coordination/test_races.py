@@ -105,6 +105,7 @@ def _deliveries(job_ids: Sequence[UUID]) -> list[Delivery]:
 async def _begin(plane: Plane, deliveries: Sequence[Delivery], worker_id: UUID) -> list[Begun]:
     return await begin(
         plane.database,
+        plane.database,
         deliveries,
         worker_id=worker_id,
         attempts_max=SETTINGS.attempts_max,

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from storage.errors import Refused
-from tayho.coordination import jobs as jobs_room
+from tayho.coordination import producing
 from tayho.coordination import retention as retention_room
 from tayho.coordination.attempts import End, Ends, EndVerdict
 from tayho.coordination.retention import SET_ASIDE_FACTOR, Retention
@@ -59,7 +59,7 @@ class Past:
         """A job that was enqueued then and is queued since."""
         made = an_id_of(days_ago if id_days_ago is None else id_days_ago)
         with self._monkeypatch.context() as patch:
-            patch.setattr(jobs_room, "new_id", lambda: made)
+            patch.setattr(producing, "new_id", lambda: made)
             job_id = await self.plane.enqueue(key)
         await self.execute(AGE, job_id, days_ago)
         return job_id

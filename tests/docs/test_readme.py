@@ -8,16 +8,17 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import cast
 
+import asyncpg
 import attrs
 import pytest
 
+from nursery.asyncio_bridge import run_asyncio
 from storage.database import Database
-from storage.delivery import DeliveryQueue
 from tayho.cli.main import COMMANDS
 from tayho.config import Settings
 from tayho.config.variables import VARIABLES
-from tayho.coordination.module import Coordination
-from tayho.coordination.types import Enqueued, WorkerSettings
+from tayho.coordination.module import JobReader
+from tayho.coordination.types import Enqueued
 from tayho.kernel.address import Address
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Job
@@ -30,7 +31,7 @@ from tools.settings_table import main as settings_table
 SCREEN_LINES = 24
 DESTINATION = "0x" + "77" * 20
 
-Order = Callable[[Database, Coordination, int, str, int], Awaitable[Enqueued]]
+Order = Callable[[asyncpg.Connection, int, str, int], Awaitable[Enqueued]]
 
 
 def _example(name: str) -> object:
@@ -87,20 +88,25 @@ async def test_the_example_of_a_kind_is_a_kind() -> None:
 
 
 @pytest.mark.services
-async def test_the_example_of_an_order_commits_both_or_neither(database: Database) -> None:
+async def test_the_example_of_an_order_commits_both_or_neither(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Goal: the embedding example does what it says. Method: run it twice, the second time against a row that is there:
     the invoice and the job are one, and the failed order leaves no job."""
     order = cast("Order", _example("order"))
-    coordination = Coordination(database, _no_queue, 31337, "test", WorkerSettings((), 1, 2, 2, 1, 250))
-    async with database.connection() as connection:
+    monkeypatch.setenv("CHAIN_ID", "31337")
+    monkeypatch.setenv("ENVIRONMENT", "test")
+
+    async def two_orders() -> Enqueued:
+        connection = await asyncpg.connect(database_url)
         await connection.execute("CREATE TABLE invoices (id int PRIMARY KEY)")
         await connection.execute("INSERT INTO invoices (id) VALUES (2)")
-    first = await order(database, coordination, 1, DESTINATION, 7)
-    with pytest.raises(Exception, match="invoices_pkey"):
-        await order(database, coordination, 2, DESTINATION, 7)
-    (line,) = await coordination.list_recent()
+        first = await order(connection, 1, DESTINATION, 7)
+        with pytest.raises(asyncpg.UniqueViolationError, match="invoices_pkey"):
+            await order(connection, 2, DESTINATION, 7)
+        await connection.close()
+        return first
+
+    first = await run_asyncio(two_orders)
+    (line,) = await JobReader(database, 31337, "test").list_recent()
     assert (line.job_id, line.kind, line.role) == (first.job_id, "invoice.pay", "payouts")
-
-
-def _no_queue(_role: str) -> DeliveryQueue:
-    raise AssertionError("a producer delivers nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import Enum
 from typing import get_args
 from uuid import UUID
 
@@ -64,6 +65,21 @@ async def test_an_attempt_is_counted_by_how_its_handler_ended():
     assert set(seen) == {1}
     assert found["tayho_handlers_running", ()] == 0
     assert found["tayho_attempt_seconds_count", (("kind", "k"),)] == 7
+
+
+class _Happening(Enum):
+    ENDED = "ended"
+
+
+def test_what_coordination_saw_is_counted():
+    """Goal: ends, declines and published deliveries can be watched. Method: tell it twice, once of nothing."""
+    metrics = Metrics()
+    metrics.observe_delivery(_Happening.ENDED, "completed", 3)
+    metrics.observe_delivery(_Happening.ENDED, "completed", 2)
+    metrics.observe_delivery(_Happening.ENDED, "stale", 0)
+    found = samples(metrics)
+    assert found["tayho_deliveries_total", (("label", "completed"), ("what", "ended"))] == 5
+    assert ("tayho_deliveries_total", (("label", "stale"), ("what", "ended"))) not in found
 
 
 def test_rpc_questions_are_counted_and_timed():

@@ -6,14 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tayho.local.anvil import Chain, anvil
 from tests.rpc.faulty_server import FaultyServer, faulty_server
-
-# Examples are judged by what they show, not by how busy the machine is.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
 
 
 @pytest.fixture

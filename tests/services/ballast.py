@@ -50,7 +50,7 @@ INSERT INTO coordination.jobs (
 )
 SELECT ('0fffffff-ffff-7fff-8fff-' || lpad(to_hex(n), 12, '0'))::uuid, {chain_id}, '{environment}', 'open-' || n,
     decode(repeat('5a', 32), 'hex'), 'automation', 'kind', '{{"n": 1}}', 1000, now(),
-    CASE WHEN n % 2 = 0 THEN 'tenant-' || (n * n) % 97 END, 'queued'
+    CASE WHEN n % 2 = 0 THEN 'tenant-' || (n::bigint * n) % 97 END, 'queued'
 FROM generate_series(1, {rows}) AS n
 """
 _OUTBOX = """

@@ -50,12 +50,18 @@ async def open_plane(
 
 
 def queue_on(
-    server: RedisServer, lock_seconds: float = 30, stalled_interval_seconds: float = 0.05, **options: Any
+    server: RedisServer,
+    lock_seconds: float = 30,
+    stalled_interval_seconds: float = 0.05,
+    *,
+    prefix: str = PREFIX,
+    name: str = QUEUE,
+    **options: Any,
 ) -> DeliveryQueue:
     return DeliveryQueue(
         server,
-        prefix=PREFIX,
-        name=QUEUE,
+        prefix=prefix,
+        name=name,
         lock_seconds=lock_seconds,
         stalled_interval_seconds=stalled_interval_seconds,
         **options,

@@ -7,7 +7,9 @@ import pytest
 from attrs import define, field
 from redis.exceptions import (
     BusyLoadingError,
+    ClusterDownError,
     ConnectionError,  # noqa: A004
+    MasterDownError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -15,7 +17,7 @@ from redis.exceptions import (
 )
 
 from storage.errors import QueueUnavailable, ReplyLost
-from storage.redis_wire import Exchange, QueueRefused, ScriptMissing
+from storage.redis_wire import Deposed, Exchange, QueueRefused, ScriptMissing
 
 
 @define
@@ -35,9 +37,6 @@ class _Connection:
     async def check_health(self) -> None:
         if not self.healthy:
             raise ConnectionError("no PONG")
-
-    def pack_commands(self, commands: Iterable[Iterable[object]]) -> list[bytes]:
-        return [repr(list(command)).encode() for command in commands]
 
     async def send_packed_command(self, command: Iterable[bytes], check_health: bool = True) -> None:
         assert not check_health
@@ -92,12 +91,15 @@ async def test_every_command_has_its_own_reply_or_refusal() -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (ReadOnlyError("You can't write against a read only replica."), QueueUnavailable),
-        (ResponseError("UNBLOCKED force unblock from blocking operation"), QueueUnavailable),
+        (ReadOnlyError("You can't write against a read only replica."), Deposed),
+        (ResponseError("UNBLOCKED force unblock from blocking operation"), Deposed),
         (ResponseError("MISCONF Redis is configured to save RDB snapshots"), QueueUnavailable),
         (ResponseError("BUSY Redis is busy running a script"), QueueUnavailable),
         (ResponseError("NOREPLICAS Not enough good replicas to write"), QueueUnavailable),
         (ResponseError("BUSYGROUP Consumer Group name already exists"), QueueRefused),
+        (ClusterDownError("The cluster is down"), Deposed),
+        (MasterDownError("Link with MASTER is down"), Deposed),
+        (ResponseError("Script attempted to access a non local key in a cluster node"), ReplyLost),
         (ResponseError("x" * 5000), QueueRefused),
     ],
 )

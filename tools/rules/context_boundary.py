@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from tools.rules.house import Finding, House, Module
 
 RULE = "ARC-1"
-FACES = ("module", "types")  # what a host may import of a context
+# What a host may import of a context; `producing` is the part of its face that a foreign program carries.
+FACES = ("module", "producing", "types")
 # What a generated contract may name: shared values, and whose transaction, node or drain it is handed.
 CONTRACT_MAY_SEE = ("tayho.kernel", "tayho.kinds", "storage.database", "rpc", "nursery.drain")
 CONTRACT_MAY_SHOW = ("types", "errors")  # and what of its own context
@@ -33,7 +34,7 @@ def _refusal(house: House, module: Module, target: str) -> str | None:
         )
     if target.split(".")[2:3] not in [[face] for face in FACES]:
         return (
-            f"{module.name} imports {target}: outside a context only its module and types are seen; "
+            f"{module.name} imports {target}: outside a context only its faces are seen; "
             f"use tayho.{context}.module, or show what is needed there"
         )
     return None

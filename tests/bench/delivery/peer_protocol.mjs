@@ -6,6 +6,8 @@ import { createInterface } from 'node:readline';
 // peer's own store then calls done.
 export async function measured(prepare) {
   const lines = createInterface({ input: process.stdin });
+  // Standard input ends before we do only when the parent was killed.
+  lines.on('close', () => process.exit(1));
   const [settings] = await once(lines, 'line');
   const burn = await prepare(JSON.parse(settings));
   const told = once(lines, 'line');

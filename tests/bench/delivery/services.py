@@ -61,12 +61,12 @@ class Services:
         name = f"bench_{next(self._numbers)}"
         async with open_redis(self.redis_url) as redis:
             await redis.ask_one(["FLUSHALL"])
-        await self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        await self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         try:
             yield at_database(self.stack.database_url, name)
         finally:
             drop = f"DROP DATABASE {name} WITH (FORCE)"
-            await finish(self._execute, drop, seconds=DROP_SECONDS)
+            await finish(self.execute, drop, seconds=DROP_SECONDS)
 
     async def settle(self, url: str) -> None:
         """Give every side the same start: tables analysed, dirty pages written."""
@@ -96,7 +96,8 @@ class Services:
 
             await until(is_quiet, seconds=QUIET_SECONDS, what="every client to leave the database")
 
-    async def _execute(self, sql: str) -> None:
+    async def execute(self, sql: str) -> None:
+        """One statement outside the measured databases, such as those that make and drop them."""
         async with control(self.stack.database_url) as connection:
             await connection.execute(sql)
 
@@ -106,7 +107,7 @@ async def open_services() -> AsyncIterator[Services]:
     """Start the servers and migrate the database that tayho's parts are copied from. The bridge must be open."""
     async with local_stack() as stack:
         services = Services(stack)
-        await services._execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE {EMPTY}")
+        await services.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE {EMPTY}")
         await migrate(at_database(stack.database_url, TEMPLATE))
         await services.quiet(at_database(stack.database_url, TEMPLATE))
         yield services

@@ -3,7 +3,6 @@ nothing. It speaks with its parent as tests/bench/delivery/child.py tells, and d
 
 from __future__ import annotations
 
-import cProfile
 import json
 import os
 import sys
@@ -22,7 +21,7 @@ from nursery.supervise import supervise
 from tayho.coordination.module import Coordination
 from tayho.observability.logs import PLAIN, configure_logging
 from tests.bench.delivery.plane import KIND, no_op, open_coordination
-from tests.bench.delivery.profile_table import profile_table
+from tests.bench.delivery.profile_table import new_profile, profile_table
 
 DRAIN_SECONDS = 10
 
@@ -48,7 +47,7 @@ async def run(stdin: trio.abc.ReceiveStream, settings: Mapping[str, Any]) -> Map
     """Serve until standard input ends; what it took."""
     trips = RoundTrips()
     trips.install()
-    profile = cProfile.Profile() if settings["profile"] else None
+    profile = new_profile() if settings["profile"] else None
     async with (
         open_bridge(),
         open_coordination(

@@ -55,6 +55,9 @@ class InstantQueue:
         await trio.lowlevel.checkpoint()
         return [RecordState.WAITING for _ in records]
 
+    async def add_many(self, records: Sequence[Record]) -> None:
+        await self.publish_many(records)
+
     async def prioritize_many(self, priorities: Sequence[tuple[str, int]]) -> None:
         await trio.lowlevel.checkpoint()
 
@@ -128,6 +131,7 @@ class Load:
         ]
         began = trio.current_time()
         begun = await begin(
+            self.database,
             self.database,
             deliveries,
             worker_id=self.worker_id,
