@@ -329,7 +329,7 @@ CREATE TABLE coordination.attempts (
     CONSTRAINT attempts_ended CHECK (((state = 'running'::text) = (ended_at IS NULL))),
     CONSTRAINT attempts_token_check CHECK ((length(token) >= 16))
 )
-WITH (fillfactor=70);
+WITH (autovacuum_analyze_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.05, autovacuum_vacuum_scale_factor=0.02, fillfactor=70);
 
 CREATE TABLE coordination.jobs (
     job_id uuid NOT NULL,
@@ -382,7 +382,7 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_role_check CHECK ((role ~ '^[a-z][a-z0-9-]{0,62}$'::text)),
     CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) <= 16) AND (array_position(tags, NULL::text) IS NULL)))
 )
-WITH (fillfactor=70);
+WITH (autovacuum_analyze_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.05, autovacuum_vacuum_scale_factor=0.02, fillfactor=50);
 
 CREATE TABLE coordination.limits (
     chain_id bigint NOT NULL,
@@ -625,10 +625,6 @@ CREATE TABLE transactions.receipts (
 
 ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
-ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_worker_id_fkey FOREIGN KEY (worker_id) REFERENCES coordination.workers(worker_id);
-
-ALTER TABLE coordination.jobs ADD CONSTRAINT jobs_attempt_worker_id_fkey FOREIGN KEY (attempt_worker_id) REFERENCES coordination.workers(worker_id);
-
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
@@ -649,11 +645,11 @@ CREATE INDEX operator_actions_jobs ON coordination.operator_actions USING gin (j
 
 CREATE INDEX outbox_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NULL) OR (published_at IS NOT NULL));
 
-CREATE INDEX outbox_in_flight ON coordination.outbox USING btree (chain_id, environment, limit_key) WHERE ((limit_key IS NOT NULL) AND (published_at IS NOT NULL));
+CREATE INDEX outbox_in_flight ON coordination.outbox USING btree (chain_id, environment, limit_key, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NOT NULL));
 
-CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
+CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL) AND (rank_at > '-infinity'::timestamp with time zone));
 
-CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
+CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 

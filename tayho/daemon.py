@@ -87,6 +87,8 @@ async def _run_tasks(
             "stalled": partial(coordination.recover_stalled, drain),
             "worker": work,
         }
+        if settings.job_retention_days:
+            tasks["retention"] = partial(coordination.retain, settings.job_retention_days, drain)
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
         if declared:

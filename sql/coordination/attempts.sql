@@ -1,3 +1,6 @@
+-- Attempts and outbox rows are named by arrays too, where a join would say the same: most entries of their indexes may be
+-- of dead rows, and a planner that believes them gone would walk a whole index to join it.
+
 -- name: lock_jobs
 -- A statement of its own, before a taking over and `settle`: their snapshot must be younger than whatever they waited
 -- for, or an attempt that began meanwhile would be invisible to them and stay `running` for ever.
@@ -49,7 +52,7 @@ lost AS (
     FROM judged
     WHERE judged.verdict IN ('begun', 'exhausted', 'cancelled') AND judged.state = 'processing'
         AND attempts.job_id = judged.job_id AND attempts.attempt_number = judged.attempt_number
-        AND attempts.state = 'running'
+        AND attempts.state = 'running' AND attempts.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged))
     RETURNING attempts.job_id
 ),
 begun AS (
@@ -84,13 +87,15 @@ finished AS (
     RETURNING jobs.job_id
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN finished ON finished.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT finished.job_id FROM finished))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT
     judged.job_id, judged.verdict, judged.asked_token, judged.chain_id, judged.environment, judged.role, judged.kind,
@@ -170,15 +175,18 @@ ended AS (
         ended_at = clock_timestamp(), detail = decided.detail
     FROM decided
     WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT decided.job_id FROM decided))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id AND changed.state <> 'retry'
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed WHERE changed.state <> 'retry'))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id, changed.state, changed.limit_key IS NOT NULL AS frees_a_limit FROM changed
 UNION ALL
@@ -251,15 +259,18 @@ ended AS (
     UPDATE coordination.attempts AS attempts SET state = 'confirming', ended_at = clock_timestamp()
     FROM changed
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;
 
@@ -292,15 +303,18 @@ ended AS (
     SET state = 'not_actionable', ended_at = clock_timestamp(), detail = current_ones.detail
     FROM current_ones
     WHERE attempts.job_id = current_ones.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT current_ones.job_id FROM current_ones))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;
 
@@ -332,14 +346,17 @@ fenced AS (
     SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "the transaction was final first"}'
     FROM changed
     WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
+        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN changed ON changed.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT changed.job_id FROM changed;

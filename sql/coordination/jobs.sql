@@ -69,9 +69,9 @@ WHERE jobs.job_id = $1;
 -- name: attempts_of_job
 SELECT
     attempts.attempt_number, attempts.generation, attempts.state, attempts.started_at, attempts.ended_at,
-    attempts.detail, attempts.worker_id, workers.instance_id
+    attempts.detail, attempts.worker_id, coalesce(workers.instance_id, attempts.worker_id::text) AS instance_id
 FROM coordination.attempts AS attempts
-JOIN coordination.workers AS workers USING (worker_id)
+LEFT JOIN coordination.workers AS workers USING (worker_id)
 WHERE attempts.job_id = $1
 ORDER BY attempts.attempt_number;
 

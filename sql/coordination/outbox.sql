@@ -1,29 +1,43 @@
 -- name: due^
--- What an idle publisher asks each poll: two looks at the first entry of an index.
+-- What an idle publisher asks each poll: the first due entry of two indexes. It begins where its last look found nothing
+-- any more ($3, $4), because what lies before may be entries of dead rows, a million of them while somebody holds an old
+-- snapshot. Null begins at the beginning.
 SELECT
-    EXISTS (
-        SELECT FROM coordination.outbox
-        WHERE chain_id = $1 AND environment = $2 AND (limit_key IS NULL OR published_at IS NOT NULL) AND due_at <= now()
-    ) AS unlimited,
-    EXISTS (
-        SELECT FROM coordination.outbox
-        WHERE chain_id = $1 AND environment = $2 AND limit_key IS NOT NULL AND published_at IS NULL AND due_at <= now()
-    ) AS limited;
+    now() AS looked_at,
+    (
+        SELECT outbox.due_at FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2
+            AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
+            AND outbox.due_at >= coalesce($3::timestamptz, '-infinity') AND outbox.due_at <= now()
+        ORDER BY outbox.due_at
+        LIMIT 1
+    ) AS unlimited_from,
+    (
+        SELECT outbox.due_at FROM coordination.outbox AS outbox
+        WHERE outbox.chain_id = $1 AND outbox.environment = $2
+            AND outbox.limit_key IS NOT NULL AND outbox.published_at IS NULL AND outbox.rank_at > '-infinity'
+            AND outbox.due_at >= coalesce($4::timestamptz, '-infinity') AND outbox.due_at <= now()
+        ORDER BY outbox.due_at
+        LIMIT 1
+    ) AS limited_from;
 
 -- name: claim_due
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
 -- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
 WITH due AS (
-    SELECT outbox.job_id, outbox.published_at IS NULL AS is_first FROM coordination.outbox AS outbox
+    SELECT outbox.job_id, outbox.due_at, outbox.published_at IS NULL AS is_first FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2
-        AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL) AND outbox.due_at <= now()
+        AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
+        AND outbox.due_at >= $6 AND outbox.due_at <= now()
     ORDER BY outbox.due_at
-    LIMIT $3
+    -- A number that the planner does not know lets it read the index in order, and not all that is due.
+    LIMIT (SELECT $3::bigint)
     FOR UPDATE SKIP LOCKED
 ),
 judged AS (
     SELECT
         jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, due.is_first,
+        due.due_at AS was_due_at,
         NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
@@ -37,11 +51,12 @@ leased AS (
     SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
         published_at = CASE WHEN judged.is_paused THEN outbox.published_at ELSE coalesce(outbox.published_at, now()) END
     FROM judged
-    WHERE outbox.job_id = judged.job_id
+    -- Said twice, so that the rows are found one by one, however many the planner believes to be in either.
+    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
     RETURNING outbox.job_id
 )
 SELECT
-    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.is_first,
+    judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, judged.is_first, judged.was_due_at,
     judged.run_at <= now() AS may_run,
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
@@ -53,11 +68,12 @@ ORDER BY judged.run_at, judged.job_id;
 
 -- name: waiting_keys
 -- Keys with rows that a limit may hold back: those of the oldest rows, and the next ones of a walk along all keys, so
--- that no key hides behind another's flood.
+-- that no key hides behind another's flood. No row that waits is due before $5: the entries of dead ones are told by it.
 WITH RECURSIVE walked AS (
     (
         SELECT outbox.limit_key, 1 AS number FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > $3 AND outbox.published_at IS NULL
+            AND outbox.due_at >= $5
         ORDER BY outbox.limit_key
         LIMIT 1
     )
@@ -67,7 +83,7 @@ WITH RECURSIVE walked AS (
     CROSS JOIN LATERAL (
         SELECT outbox.limit_key FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key > walked.limit_key
-            AND outbox.published_at IS NULL
+            AND outbox.published_at IS NULL AND outbox.due_at >= $5
         ORDER BY outbox.limit_key
         LIMIT 1
     ) AS following
@@ -76,9 +92,10 @@ WITH RECURSIVE walked AS (
 oldest AS (
     SELECT outbox.limit_key FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key IS NOT NULL
-        AND outbox.published_at IS NULL AND outbox.due_at <= now()
+        AND outbox.published_at IS NULL AND outbox.rank_at > '-infinity'
+        AND outbox.due_at >= $5 AND outbox.due_at <= now()
     ORDER BY outbox.due_at
-    LIMIT $4
+    LIMIT (SELECT $4::bigint)
 )
 SELECT limit_key, bool_or(is_walked) AS is_walked
 FROM (SELECT limit_key, true AS is_walked FROM walked UNION ALL SELECT limit_key, false FROM oldest) AS found
@@ -100,7 +117,8 @@ ORDER BY limits.limit_key
 FOR UPDATE SKIP LOCKED;
 
 -- name: claim_limited
--- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it.
+-- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it. No row
+-- that waits is due before $8, and none that was published before $9: the entries of dead ones are told by it.
 WITH room AS (
     SELECT
         limits.limit_key, limits.rate_seconds::float8 / limits.rate_max AS start_seconds, limits.full_at,
@@ -108,7 +126,7 @@ WITH room AS (
             coalesce(limits.concurrent_max, $6) - (
                 SELECT count(*) FROM coordination.outbox AS outbox
                 WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = limits.limit_key
-                    AND outbox.published_at IS NOT NULL
+                    AND outbox.published_at IS NOT NULL AND outbox.due_at >= $9
             ),
             -- A bucket that is full at full_at lacks one start for each start_seconds until then.
             coalesce(
@@ -128,7 +146,7 @@ due AS (
     CROSS JOIN LATERAL (
         SELECT outbox.job_id FROM coordination.outbox AS outbox
         WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = room.limit_key
-            AND outbox.published_at IS NULL AND outbox.due_at <= now()
+            AND outbox.published_at IS NULL AND outbox.due_at >= $8 AND outbox.due_at <= now()
             -- No row is due before its rank less the whole of what a priority can cost: 21 halvings.
             AND outbox.rank_at <= now() + interval '21 minutes'
         ORDER BY outbox.rank_at
@@ -152,7 +170,7 @@ leased AS (
     SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
         published_at = CASE WHEN judged.is_paused THEN NULL ELSE now() END
     FROM judged
-    WHERE outbox.job_id = judged.job_id
+    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
     RETURNING outbox.job_id
 ),
 spent AS (
@@ -176,18 +194,23 @@ JOIN judged USING (job_id)
 ORDER BY judged.run_at, judged.job_id;
 
 -- name: mark_published!
--- Rows are locked in the order of their jobs, like wherever else many are: two orders would deadlock.
+-- Rows are locked in the order of their jobs, like wherever else many are: two orders would deadlock. They are named by
+-- arrays, so that the planner looks each up, instead of reading a whole table that has grown since it was measured.
 WITH marked AS (
-    SELECT outbox.job_id
-    FROM unnest($1::uuid[], $2::int[]) AS published (job_id, generation)
-    JOIN coordination.jobs AS jobs ON jobs.job_id = published.job_id AND jobs.generation = published.generation
-    JOIN coordination.outbox AS outbox ON outbox.job_id = published.job_id
+    SELECT outbox.job_id FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT jobs.job_id
+            FROM unnest($1::uuid[], $2::int[]) AS published (job_id, generation)
+            JOIN coordination.jobs AS jobs
+                ON jobs.job_id = published.job_id AND jobs.generation = published.generation
+        )
+    )
     ORDER BY outbox.job_id
-    FOR UPDATE OF outbox
+    FOR UPDATE
 )
 UPDATE coordination.outbox AS outbox SET due_at = now() + make_interval(secs => $3)
-FROM marked
-WHERE outbox.job_id = marked.job_id;
+WHERE outbox.job_id = ANY (ARRAY(SELECT marked.job_id FROM marked));
 
 -- name: advance_generation_if_unfinished
 -- The delivery ended in BullMQ and the job did not: only here does a generation move (DLV-4).

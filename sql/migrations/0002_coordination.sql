@@ -41,7 +41,8 @@ CREATE TABLE coordination.jobs (
     -- The fence: token, worker and number of the attempt that may change this row. The number only grows.
     attempt_number integer NOT NULL DEFAULT 0 CHECK (attempt_number >= 0),
     attempt_token text,
-    attempt_worker_id uuid REFERENCES coordination.workers,
+    -- Not a foreign key, nor is the one of an attempt: to forget one worker would read every job and every attempt.
+    attempt_worker_id uuid,
     -- The budget: what JOB_MAX_ATTEMPTS counts. A replay resets it, a soft stop gives one back.
     attempts_spent integer NOT NULL DEFAULT 0 CHECK (attempts_spent >= 0),
     -- True from the allocation of a nonce until its lineage has ended.
@@ -74,7 +75,13 @@ CREATE TABLE coordination.jobs (
         (ended_at IS NOT NULL) = (state IN ('completed', 'not_actionable', 'quarantined', 'dead'))
     ),
     CONSTRAINT jobs_archived_ended CHECK (archived_at IS NULL OR ended_at IS NOT NULL)
-) WITH (fillfactor = 70);
+) WITH (
+    -- Room for one change of every job of a page at once; then the page has room again, and no change writes an index.
+    fillfactor = 50,
+    -- A fifth of ten million rows would be a long wait for a vacuum, and for the planner.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.05
+);
 CREATE INDEX jobs_set_aside ON coordination.jobs (chain_id, environment, job_id) WHERE set_aside;
 
 CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs
@@ -138,12 +145,14 @@ CREATE TABLE coordination.outbox (
 CREATE INDEX outbox_due ON coordination.outbox (chain_id, environment, due_at)
 WHERE limit_key IS NULL OR published_at IS NOT NULL;
 -- Rows that wait for room under the limits of their key.
+-- Only who says the last condition, which is always true, may be given this index: a look at one key must never be
+-- planned as a look at all of them.
 CREATE INDEX outbox_limited_due ON coordination.outbox (chain_id, environment, due_at)
-WHERE limit_key IS NOT NULL AND published_at IS NULL;
-CREATE INDEX outbox_limited_rank ON coordination.outbox (chain_id, environment, limit_key, rank_at)
+WHERE limit_key IS NOT NULL AND published_at IS NULL AND rank_at > '-infinity';
+CREATE INDEX outbox_limited_rank ON coordination.outbox (chain_id, environment, limit_key, rank_at, due_at)
 WHERE limit_key IS NOT NULL AND published_at IS NULL;
 -- What takes up the room: counted, never kept as a number that could drift.
-CREATE INDEX outbox_in_flight ON coordination.outbox (chain_id, environment, limit_key)
+CREATE INDEX outbox_in_flight ON coordination.outbox (chain_id, environment, limit_key, due_at)
 WHERE limit_key IS NOT NULL AND published_at IS NOT NULL;
 
 CREATE TABLE coordination.attempts (
@@ -151,7 +160,7 @@ CREATE TABLE coordination.attempts (
     attempt_number integer NOT NULL CHECK (attempt_number >= 1),
     generation integer NOT NULL,
     token text NOT NULL CHECK (length(token) >= 16),
-    worker_id uuid NOT NULL REFERENCES coordination.workers,
+    worker_id uuid NOT NULL,
     state text NOT NULL,
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended_at timestamptz,
@@ -159,7 +168,10 @@ CREATE TABLE coordination.attempts (
     detail jsonb,
     PRIMARY KEY (job_id, attempt_number),
     CONSTRAINT attempts_ended CHECK ((state = 'running') = (ended_at IS NULL))
-) WITH (fillfactor = 70);
+) WITH (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.05
+);
 -- One attempt runs at a time, whoever races.
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts (job_id) WHERE state = 'running';
 

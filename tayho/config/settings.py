@@ -51,6 +51,8 @@ class Settings:
     queue_lock_seconds: int
     queue_reconcile_seconds: int
     job_max_attempts: int
+    # 0 keeps every job whole.
+    job_retention_days: int
     outbox_poll_milliseconds: int
     # None in local mode only, and then there are no read URLs either.
     rpc_url: str | None = field(repr=False)

@@ -89,6 +89,13 @@ JOB_MAX_ATTEMPTS = Variable(
     "attempts of a job that owns no transaction, before it is dead",
     "8",
 )
+JOB_RETENTION_DAYS = Variable(
+    "JOB_RETENTION_DAYS",
+    whole(0, 3_650, below="nothing is kept for less than no time", above="0 keeps every job whole for ever"),
+    "how long an ended job keeps its request, result and attempts; dead and quarantined ones four times as long; "
+    "0 is for ever. Its key stays taken",
+    "30",
+)
 OUTBOX_POLL_MILLISECONDS = Variable(
     "OUTBOX_POLL_MILLISECONDS",
     whole(10, 60_000, below="polling faster is a busy loop on PostgreSQL", above="jobs would wait over a minute"),
@@ -275,6 +282,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     QUEUE_LOCK_SECONDS,
     QUEUE_RECONCILE_SECONDS,
     JOB_MAX_ATTEMPTS,
+    JOB_RETENTION_DAYS,
     OUTBOX_POLL_MILLISECONDS,
     RPC_URL,
     RPC_READ_URLS,

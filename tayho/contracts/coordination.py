@@ -16,6 +16,7 @@ from tayho.coordination.types import (
     PRIORITY_DEFAULT,
     PRIORITY_MAX,
     TAGS_MAX,
+    Archived,
     AttemptRecord,
     Backlog,
     Declared,
@@ -41,6 +42,7 @@ __all__ = [
     "PRIORITY_DEFAULT",
     "PRIORITY_MAX",
     "TAGS_MAX",
+    "Archived",
     "AttemptRecord",
     "Backlog",
     "Coordination",
@@ -146,6 +148,10 @@ class Coordination(Protocol):
 
     async def recover_stalled(self, drain: Drain) -> None:
         """Hand deliveries whose lock ran out to whoever is next. BullMQ marks in one scan and moves in the next."""
+        ...
+
+    async def retain(self, days: int, drain: Drain) -> None:
+        """Archive what ended more than so many days ago, and forget what nothing refers to, until the drain."""
         ...
 
     async def work(self, handlers: Mapping[str, Handler], drain: Drain, instance_id: str, version: str) -> None:

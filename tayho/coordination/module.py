@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -15,11 +15,13 @@ from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
+from tayho.coordination.frontier import BEHIND_SECONDS
 from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.observing import observe_nothing
 from tayho.coordination.outbox import Publisher
 from tayho.coordination.producing import enqueue_in
 from tayho.coordination.reading import JobReader
+from tayho.coordination.retention import Retention
 from tayho.coordination.schedule_declarations import problems_of as schedule_problems
 from tayho.coordination.schedules import Scheduler
 from tayho.coordination.types import (
@@ -47,6 +49,7 @@ CONTROL_CHANNEL = "tayho_control"
 LISTEN_AGAIN_SECONDS = 1
 LAST_WORD_SECONDS = 5
 STALLED_SCAN_SECONDS_MIN = 1
+RETENTION_SECONDS = 60
 
 
 class Coordination(JobReader):
@@ -127,19 +130,30 @@ class Coordination(JobReader):
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""
-        async with self._database.reserve() as own:
-            publisher = Publisher(
-                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own, self._observe
-            )
+
+        async def repeat(period_seconds: float, work: Callable[[], Awaitable[bool | None]], hint: Hint | None) -> None:
             await every(
-                self._settings.poll_milliseconds / 1_000,
-                publisher.publish_due,
-                hint=self._outbox_hint,
+                period_seconds,
+                work,
+                hint=hint,
                 transient=(StorageError,),
                 backoff_seconds_max=5,
                 on_error=lambda error, failures: log.warning("publish_failed", failures=failures, error=str(error)),
                 stop=drain,
             )
+
+        async with self._database.reserve() as own, trio.open_nursery() as tasks:
+            publisher = Publisher(
+                self._database, self._queue_of, self._chain_id, self._environment, self._settings, own, self._observe
+            )
+
+            async def look_behind() -> None:
+                if await publisher.look_behind():
+                    self._outbox_hint.give()
+
+            # Beside the publishing, because while an old snapshot is held it may take as long as a hundred polls.
+            tasks.start_soon(repeat, BEHIND_SECONDS, look_behind, None, name="look behind")
+            await repeat(self._settings.poll_milliseconds / 1_000, publisher.publish_due, self._outbox_hint)
 
     async def schedule(self, declared: Sequence[Declared], drain: Drain) -> None:
         """Fire the schedules until the drain: one job a slot, however many replicas do the same (DLV-13)."""
@@ -183,6 +197,17 @@ class Coordination(JobReader):
             scan,
             transient=(StorageError,),
             on_error=lambda error, failures: log.warning("stalled_scan_failed", failures=failures, error=str(error)),
+            stop=drain,
+        )
+
+    async def retain(self, days: int, drain: Drain) -> None:
+        """Archive what ended more than so many days ago, and forget what nothing refers to, until the drain."""
+        retention = Retention(self._database, self._chain_id, self._environment, days)
+        await every(
+            RETENTION_SECONDS,
+            retention.turn,
+            transient=(StorageError,),
+            on_error=lambda error, failures: log.warning("retention_failed", failures=failures, error=str(error)),
             stop=drain,
         )
 

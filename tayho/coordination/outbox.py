@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 from uuid import UUID
 
+import trio
 from attrs import evolve, frozen
 
 from storage.database import Asks, Connection, Database, Row
 from storage.delivery import DeliveryQueue
 from storage.records import Record, RecordState, delivery_id
+from storage.rows import value_from
 from tayho.coordination import store
+from tayho.coordination.frontier import BEHIND_SECONDS_MAX, Frontier, pause_seconds
 from tayho.coordination.observing import observe_nothing
 from tayho.coordination.types import Happening, Observe, WorkerSettings
 from tayho.kernel.steps import step
@@ -60,6 +64,15 @@ class Due:
         )
 
 
+@frozen
+class Look:
+    """What is due: the earliest due times of rows without and with a limit before them, and when that was."""
+
+    looked_at: datetime
+    unlimited_from: datetime | None
+    limited_from: datetime | None
+
+
 class Publisher:
     """Publishes what is due, for every role of one (chain, environment). Any number may run: they share by leases."""
 
@@ -83,6 +96,9 @@ class Publisher:
         self._settings = settings
         # The last key of the walk along all limit keys; empty begins anew.
         self._walked_to = ""
+        self._unlimited = Frontier()
+        self._limited = Frontier()
+        self._look_behind_at = 0.0
 
     async def publish_due(self) -> bool:
         """Publish or check one batch; True when more may be due already.
@@ -91,28 +107,74 @@ class Publisher:
         added again by the same call. A record that ended in BullMQ while its job did not gets a new generation.
         Raises StoreUnavailable, QueueUnavailable or ReplyLost; the leased rows are due again after the lease.
         """
-        rows, is_any_limited = await self._own.run(self._look_and_claim)
-        limited = await self._claim_limited() if is_any_limited else []
+        rows, look = await self._own.run(self._look_and_claim)
+        limited = await self._claim_limited(look, look.limited_from) if look.limited_from is not None else []
+        # The first row that waits for room stays in the way of every look; before it there is none.
+        self._limited.move(look.limited_from or look.looked_at)
         if not rows and not limited:
             return False
         step("publish.after_claim")
         await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
         return len(rows) == CLAIM_MAX or bool(limited)
 
-    async def _look_and_claim(self, connection: Connection) -> tuple[list[Row], bool]:
-        """What was due and is leased now, and whether anything is due that a limit may hold back."""
-        look = await store.DUE(connection, self._chain_id, self._environment)
-        if look is None or not look["unlimited"]:
-            return [], look is not None and look["limited"]
-        rows = await store.CLAIM_DUE(
-            connection, self._chain_id, self._environment, CLAIM_MAX, float(LEASE_SECONDS), float(PAUSED_SECONDS)
-        )
-        return rows, look["limited"]
+    async def _look_and_claim(self, connection: Connection) -> tuple[list[Row], Look]:
+        """What was due and is leased now, and what the look at all that is due told."""
+        look = await self._look(connection, self._unlimited.begin(), self._limited.begin())
+        return await self._claim_due(connection, look), look
 
-    async def _claim_limited(self) -> list[Row]:
+    async def look_behind(self) -> bool:
+        """Look, when it is time, for due rows that were committed behind where `publish_due` looks.
+
+        True where there are some: the next `publish_due` then looks at everything. Such rows come from transactions
+        that stayed open for long after their enqueue, from run-at times in the past, from a publisher that died over
+        its claim. Raises StoreUnavailable.
+        """
+        if trio.current_time() < self._look_behind_at:
+            return False
+        began_at = trio.current_time()
+        async with self._database.connection() as connection:
+            look = await self._look(connection, None, None)
+        self._look_behind_at = trio.current_time() + pause_seconds(trio.current_time() - began_at)
+        missed = [
+            frontier
+            for frontier, due_from in ((self._unlimited, look.unlimited_from), (self._limited, look.limited_from))
+            if frontier.is_ahead_of(due_from)
+        ]
+        for frontier in missed:
+            frontier.look_at_the_whole()
+        return bool(missed)
+
+    async def _look(
+        self, connection: Connection, unlimited_from: datetime | None, limited_from: datetime | None
+    ) -> Look:
+        row = await store.DUE(connection, self._chain_id, self._environment, unlimited_from, limited_from)
+        if row is None:
+            raise AssertionError("a SELECT without FROM gives a row")
+        return value_from(Look, row)
+
+    async def _claim_due(self, connection: Connection, look: Look) -> list[Row]:
+        if look.unlimited_from is None:
+            self._unlimited.move(look.looked_at)
+            return []
+        rows = await store.CLAIM_DUE(
+            connection,
+            self._chain_id,
+            self._environment,
+            CLAIM_MAX,
+            float(LEASE_SECONDS),
+            float(PAUSED_SECONDS),
+            look.unlimited_from,
+        )
+        is_more = len(rows) == CLAIM_MAX
+        self._unlimited.move(max(row["was_due_at"] for row in rows) if is_more else look.looked_at)
+        return rows
+
+    async def _claim_limited(self, look: Look, limited_from: datetime) -> list[Row]:
         """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
         async with self._database.transaction() as tx:
-            found = await store.WAITING_KEYS(tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX)
+            found = await store.WAITING_KEYS(
+                tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX, limited_from
+            )
             walked = [row["limit_key"] for row in found if row["is_walked"]]
             # Fewer than a page: the walk is through, and begins anew.
             self._walked_to = walked[-1] if len(walked) == KEYS_MAX else ""
@@ -128,6 +190,9 @@ class Publisher:
                 float(PAUSED_SECONDS),
                 self._settings.fair_window,
                 CLAIM_MAX,
+                limited_from,
+                # What was due before it, and could not be claimed because it was locked, is found behind before then.
+                (look.unlimited_from or look.looked_at) - BEHIND_SECONDS_MAX * timedelta(seconds=2),
             )
 
     async def _publish(self, due: list[Due]) -> None:

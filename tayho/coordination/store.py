@@ -54,6 +54,12 @@ STOP_WORKER = command("coordination/workers.stop")
 CONNECTIONS_OF_SERVER = one("coordination/workers.connections_of_server")
 LIVE_WORKERS = many("coordination/workers.live_workers")
 
+KEEP_CURSOR = command("coordination/retention.keep_cursor")
+AS_RETENTION = command("coordination/retention.as_retention")
+ARCHIVE_PAGE = one("coordination/retention.archive_page")
+TRIM_PAGE = one("coordination/retention.trim_page")
+REAP_WORKERS = command("coordination/retention.reap_workers")
+
 DECLARE_SCHEDULES = many("coordination/schedules.declare")
 HOLD_SCHEDULES = many("coordination/schedules.hold")
 OUR_SCHEDULES = many("coordination/schedules.read_ours")

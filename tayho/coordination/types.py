@@ -194,6 +194,16 @@ class ScheduleLine:
     first_seen_at: datetime
 
 
+@frozen
+class Archived:
+    """What one page of retention did."""
+
+    archived: int
+    is_more: bool
+    # Every job was walked by: the walk starts over.
+    is_through: bool
+
+
 Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
 
 

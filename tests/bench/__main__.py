@@ -3,6 +3,7 @@
 import click
 
 from tests.bench.delivery.command import delivery
+from tests.bench.scale.command import scale
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -11,6 +12,7 @@ def main() -> None:
 
 
 main.add_command(delivery)
+main.add_command(scale)
 
 if __name__ == "__main__":
     main(prog_name="python -m tests.bench")

@@ -32,6 +32,7 @@ STAGED = {
     "attempt.after_end",
     "delivery.after_decline",
     "worker.after_stop",
+    "retention.after_reap",
     "schedule.after_declare",
     "schedule.after_hold",
     "schedule.after_fire",
@@ -229,6 +230,32 @@ async def test_killed_while_it_schedules_every_slot_has_one_job(crashing: World,
     assert since is None or slots[0] - since <= timedelta(seconds=1)
     states = await crashing.await_all_ended([line.job_id for line in lines])
     assert set(states.values()) == {"completed"}
+    await crashing.check()
+
+
+async def test_killed_in_the_middle_of_retention_a_key_still_stands_for_its_job(
+    crashing: World, database_url: str
+) -> None:
+    """Goal: what retention takes is all that is lost, whoever dies over it. Method: jobs of long ago; a replica dies
+    right after it archived them, another after it reaped the workers; a third runs on; the old keys are asked for
+    again."""
+    job_ids = await crashing.enqueue("key", JOBS)
+    healthy = await crashing.start()
+    await crashing.await_all_ended(job_ids)
+    healthy.kill()
+    await crashing.grow_old(database_url)
+    await crashing.await_death(await crashing.start(crash_at="retention.after_archive"))
+    await crashing.grow_old(database_url)
+    await crashing.await_death(await crashing.start(crash_at="retention.after_reap"))
+    await crashing.start()
+    assert await crashing.enqueue("key", JOBS) == job_ids
+    later = await crashing.enqueue("later", 1)
+    assert set((await crashing.await_all_ended([*job_ids, *later])).values()) == {"completed"}
+    assert set((await crashing.effects([*job_ids, *later])).values()) == {1}
+    for job_id in job_ids:
+        record = await crashing.jobs.inspect(job_id)
+        assert record is not None
+        assert (record.request, record.attempts) == ({}, ())
     await crashing.check()
 
 

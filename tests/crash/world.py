@@ -29,11 +29,21 @@ from tayho.local.development import DEPLOYER, PUBLIC_ACCOUNTS
 from tayho.protocol import abi, artifacts
 from tayho.resources import queue_name
 from tests.invariants import TERMINAL, check_invariants, effects_of
+from tests.services.ballast import past_triggers
 from tests.services.chain import CHAIN_ID, LocalChain
 from tests.waiting import until
 
 ENVIRONMENT = "crash"
 LOCK_SECONDS = 2
+# The cursor stands right before the first job: in the eyes of the walk all of them are ids from the future.
+GROW_OLD = f"""
+UPDATE coordination.jobs SET created_at = created_at - interval '40 days', ended_at = ended_at - interval '40 days';
+UPDATE coordination.workers SET heartbeat_at = heartbeat_at - interval '40 days';
+INSERT INTO coordination.retention (chain_id, environment, swept_to)
+SELECT {CHAIN_ID}, '{ENVIRONMENT}', (left(job_id::text, 13) || '-7000-8000-000000000000')::uuid
+FROM coordination.jobs ORDER BY job_id LIMIT 1
+ON CONFLICT (chain_id, environment) DO UPDATE SET swept_to = excluded.swept_to
+"""
 
 
 @define
@@ -123,6 +133,11 @@ class World:
         async with open_redis(self.redis_url) as redis:
             (delivery,) = await _queue(redis).fetch(1)
             await _queue(redis).put_back(delivery, delay_seconds=seconds)
+
+    async def grow_old(self, database_url: str) -> None:
+        """Let forty days pass for all jobs and workers, and let the next walk of retention begin before them."""
+        async with past_triggers(database_url) as connection:
+            await connection.execute(GROW_OLD)
 
     async def flushall(self) -> None:
         """Lose everything that Redis has."""
