@@ -104,7 +104,9 @@ _faults = (
     _operation("script_flush"),
     _operation("publish_early", _job),
     _operation("delay_for_an_hour"),
-    _operation("promote", _job),
+    _operation("promote"),
+    _operation("promote"),
+    _operation("delay_for_an_hour"),
 )
 _races = (
     _operation("publish_at_once", draw.integers(2, 3)),
