@@ -85,7 +85,10 @@ class _Link:
     def is_through(self) -> bool:
         """Whether a request was swallowed, and all that was asked before it is answered."""
         unanswered = self.talk.unanswered
-        return self.doom is not None and not self.doom.trap.forwards and self.is_doomed(unanswered[0])
+        if self.doom is None or self.doom.trap.forwards:
+            return False
+        # None are left where the server has said goodbye: that answers whatever was asked.
+        return not unanswered or self.is_doomed(unanswered[0])
 
     def target(self, way: Way) -> trio.SocketStream:
         return self.server if way is Way.REQUESTS else self.client

@@ -1,4 +1,4 @@
-"""What holds in PostgreSQL at every moment, whatever happens around it (I6, I8, DLV-4). Usable while anything runs."""
+"""What holds in PostgreSQL at every moment, whatever happens (I6, I8, DLV-4, DLV-15). Usable while anything runs."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ FROM ours AS jobs LEFT JOIN coordination.attempts AS attempts
 GROUP BY jobs.job_id, jobs.state, jobs.result
 HAVING count(attempts.attempt_number) <> (jobs.state = 'completed')::int
     OR (jobs.state = 'completed' AND NOT bool_and(attempts.detail = jobs.result))
+UNION ALL
+SELECT 'DLV-15: more jobs of a key are in flight than its limit allows: ' || limits.limit_key, NULL, NULL
+FROM coordination.limits AS limits
+WHERE limits.chain_id = $1 AND limits.environment = $2 AND limits.concurrent_max < (
+    SELECT count(*) FROM coordination.outbox AS outbox
+    WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = limits.limit_key
+        AND outbox.published_at IS NOT NULL
+)
 """
 
 # Where every open job stands: the published invariant of DLV-4. $4 is how late a publisher may be.

@@ -78,12 +78,31 @@ class Control:
             return row["attempt_number"]
 
     async def limit(self, limit_key: str, concurrent_max: int) -> None:
+        """Let so many jobs of the key be published at once, unless more are already."""
+        key = (CHAIN_ID, self.environment, limit_key)
         async with self.database.transaction() as tx:
             await tx.execute(
                 """
-                INSERT INTO coordination.limits (chain_id, environment, limit_key, concurrent_max)
-                VALUES ($1, $2, $3, $4)
-                ON CONFLICT (chain_id, environment, limit_key) DO UPDATE SET concurrent_max = excluded.concurrent_max
+                INSERT INTO coordination.limits (chain_id, environment, limit_key) VALUES ($1, $2, $3)
+                ON CONFLICT DO NOTHING
                 """,
-                CHAIN_ID, self.environment, limit_key, concurrent_max,
-            )  # fmt: skip
+                *key,
+            )
+            # Whoever publishes jobs of the key holds this lock.
+            await tx.execute(
+                """
+                SELECT FROM coordination.limits WHERE chain_id = $1 AND environment = $2 AND limit_key = $3 FOR UPDATE
+                """,
+                *key,
+            )
+            await tx.execute(
+                """
+                UPDATE coordination.limits SET concurrent_max = $4
+                WHERE chain_id = $1 AND environment = $2 AND limit_key = $3 AND $4 >= (
+                    SELECT count(*) FROM coordination.outbox
+                    WHERE chain_id = $1 AND environment = $2 AND limit_key = $3 AND published_at IS NOT NULL
+                )
+                """,
+                *key,
+                concurrent_max,
+            )

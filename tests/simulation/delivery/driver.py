@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -230,15 +231,18 @@ class Driver:
                 await self.queue.publish_many([Record(record_id, KIND, {}, 1_000, 3, 20)])
 
     async def do_delay_for_an_hour(self) -> None:
-        """A worker whose clock is an hour ahead puts a delivery back."""
-        for delivery in await self.stolen():
-            with suppress(StorageError):
-                await self.queue.put_back(delivery, delay_seconds=3_600)
+        """A worker whose clock is an hour ahead has put every delivery back that nobody holds."""
+        due_at = (time.time() + 3_600) * 1_000
+        for record_id in await self.record_ids():
+            for name in ("prioritized", "delayed"):
+                if await self.redis.ask_one(["ZREM", self.key(name), record_id]):
+                    # BullMQ's score: milliseconds, and room for those that are due at once.
+                    await self.redis.ask_one(["ZADD", self.key("delayed"), int(due_at) * 0x1000, record_id])
 
-    async def do_promote(self, number: int) -> None:
+    async def do_promote(self) -> None:
         """A worker whose clock is an hour ahead hands out what is delayed."""
         with suppress(StorageError):
-            await self.queue.promote_many(await self.record_ids(number))
+            await self.queue.promote_many(await self.record_ids())
 
     async def stolen(self) -> list[Delivery]:
         with suppress(StorageError):
@@ -328,6 +332,8 @@ class Driver:
             attempts_before = await self.insist(partial(self.control.replay, wanted.job_id))
             if attempts_before is not None:
                 wanted.attempts_before = attempts_before
+                # A replay is due at once.
+                wanted.run_at = None
                 wanted.was_cancelled = False
 
     async def do_limit(self, limit_key: str, concurrent_max: int) -> None:
@@ -436,13 +442,15 @@ class Driver:
         accepted = list(self.model.accepted.values())
         return [accepted[number % len(accepted)]] if accepted else []
 
-    async def record_ids(self, number: int) -> list[str]:
+    async def record_ids(self, number: int | None = None) -> list[str]:
+        """The present record of the job of this number, or of each job."""
+        chosen = self.model.accepted.values() if number is None else self.wanted(number)
         return [
             delivery_id(
                 wanted.job_id,
                 await self.ask("SELECT generation FROM coordination.jobs WHERE job_id = $1", wanted.job_id),
             )
-            for wanted in self.wanted(number)
+            for wanted in chosen
         ]
 
     async def rows(self, sql: str, *arguments: object) -> Sequence[Any]:

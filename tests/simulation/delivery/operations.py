@@ -104,7 +104,9 @@ _faults = (
     _operation("script_flush"),
     _operation("publish_early", _job),
     _operation("delay_for_an_hour"),
-    _operation("promote", _job),
+    _operation("promote"),
+    _operation("promote"),
+    _operation("delay_for_an_hour"),
 )
 _races = (
     _operation("publish_at_once", draw.integers(2, 3)),
@@ -128,8 +130,9 @@ OPERATIONS = draw.integers(0, 119).flatmap(lambda chance: _rare if chance == 97 
 
 # A schedule without a job or a replica tells nothing: each begins with both.
 SCHEDULES: draw.SearchStrategy[Schedule] = draw.builds(
-    lambda replicas, jobs, then: [("start",)] * replicas + [("enqueue_many", jobs), *then],
+    lambda replicas, limit, jobs, then: [*[("start",)] * replicas, *limit, ("enqueue_many", jobs), *then],
     draw.integers(1, REPLICAS_MAX),
+    draw.lists(_operation("limit", draw.just("tenant-a"), draw.integers(1, 2)), max_size=1),
     draw.lists(_one, min_size=1, max_size=4),
     draw.lists(OPERATIONS, min_size=4, max_size=18),
 )
