@@ -188,8 +188,8 @@ GUARDS = (
     Guard(
         "the two doors are one",
         _DOOR,
-        "WHEN walked.depth > 64 THEN",
-        "WHEN walked.depth > 63 THEN",
+        "secs => 60 * log(",
+        "secs => 61 * log(",
         f"{_SQL_DOOR}::test_both_doors_decide_alike_and_record_the_same",
     ),
     Guard(
