@@ -108,7 +108,7 @@ async def test_a_time_that_is_past_means_now(plane: Plane, run_at: datetime) -> 
     assert abs(record.run_at - record.created_at) < timedelta(seconds=1)
 
 
-async def test_names_that_bullmq_reserves_are_harmless(plane: Plane) -> None:
+async def test_names_that_bullmq_reserves_are_harmless(plane: Plane, database_url: str) -> None:
     """Goal: an id that is a key of the queue would lose the job without a word, so no producer's text is an id. Method:
     every reserved name as kind, key, limit key and tag; each job ends, and the queue's records are named by job and
     generation alone."""
@@ -125,7 +125,7 @@ async def test_names_that_bullmq_reserves_are_harmless(plane: Plane) -> None:
     async def all_ended() -> bool:
         return await plane.coordination.count_by_state() == {"completed": len(RESERVED)}
 
-    async with worker_at_work(plane, dict.fromkeys(RESERVED, handle), drain, publishes=True):
+    async with worker_at_work(plane, database_url, dict.fromkeys(RESERVED, handle), drain, publishes=True):
         await until(all_ended, seconds=20, what="every job to end")
     assert seen == {name: name for name in RESERVED}
     states = await plane.queue.states([delivery_id(one.job_id, 1) for one in enqueued])

@@ -38,7 +38,7 @@ async def _ended(plane: Plane, count: int, seconds: float) -> None:
     await until(all_ended, seconds=seconds, what=f"{count} jobs to be completed")
 
 
-async def test_two_releases_side_by_side_each_run_what_they_know(plane: Plane) -> None:
+async def test_two_releases_side_by_side_each_run_what_they_know(plane: Plane, database_url: str) -> None:
     """Goal: a rolling release strands nothing and spends nothing. Method: two workers of one role, each with a kind
     that the other has not, and ten jobs of either; all end within the bound, each at its first attempt, run by the one
     that knows it."""
@@ -46,8 +46,8 @@ async def test_two_releases_side_by_side_each_run_what_they_know(plane: Plane) -
     ran: list[tuple[str, str]] = []
     drain = Drain(seconds=5)
     async with (
-        worker_at_work(plane, {"old": _telling("older", ran)}, drain, publishes=True),
-        worker_at_work(plane, {"new": _telling("newer", ran)}, Drain(seconds=5)),
+        worker_at_work(plane, database_url, {"old": _telling("older", ran)}, drain, publishes=True),
+        worker_at_work(plane, database_url, {"new": _telling("newer", ran)}, Drain(seconds=5)),
     ):
         await until(lambda: _has_workers(plane, 2), what="both workers to be registered")
         enqueued = await plane.coordination.enqueue_many(jobs)
@@ -64,21 +64,21 @@ async def _has_workers(plane: Plane, count: int) -> bool:
 
 
 async def test_a_kind_that_nobody_knows_waits_unharmed_for_a_release_that_does(
-    plane: Plane, monkeypatch: pytest.MonkeyPatch
+    plane: Plane, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goal: never discarded, whoever comes first. Method: a worker without the kind declines the job, counted, until a
     worker with it starts; the job then ends at its first attempt. The longest wait is cut to a second here."""
     monkeypatch.setattr(attempts, "KNOWN_NOWHERE_SECONDS_MAX", 1.0)
     ran: list[tuple[str, str]] = []
     job_id = (await plane.coordination.enqueue(NewJob("new", ROLE, "key", {}))).job_id
-    async with worker_at_work(plane, {"old": _telling("older", ran)}, Drain(seconds=5), publishes=True):
+    async with worker_at_work(plane, database_url, {"old": _telling("older", ran)}, Drain(seconds=5), publishes=True):
 
         async def is_put_back() -> bool:
             return (await plane.queue.counts())["delayed"] == 1
 
         await until(is_put_back, seconds=10, what="the job to be put back")
         assert await plane.state(job_id) == "queued"
-        async with worker_at_work(plane, {"new": _telling("newer", ran)}, Drain(seconds=5)):
+        async with worker_at_work(plane, database_url, {"new": _telling("newer", ran)}, Drain(seconds=5)):
             await _ended(plane, 1, BOUND_SECONDS)
     record = await plane.coordination.inspect(job_id)
     assert record is not None

@@ -90,7 +90,7 @@ def _doing(what: object) -> Handler:
     return handle
 
 
-async def test_every_row_of_the_table_happens(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+async def test_every_row_of_the_table_happens(plane: Plane, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """Goal: who reads the table knows how a handler ends. Method: a kind for each row and each word in it; after the
     first attempt of each, the database says what the row says. What comes again comes late here."""
     monkeypatch.setattr(outbox, "BACKOFF_MILLISECONDS", 30_000)
@@ -109,7 +109,7 @@ async def test_every_row_of_the_table_happens(plane: Plane, monkeypatch: pytest.
             records[one.idempotency_key] = record
         return all(record.attempts and record.attempts[0].ended_at for record in records.values())
 
-    async with worker_at_work(plane, handlers, Drain(seconds=5), publishes=True):
+    async with worker_at_work(plane, database_url, handlers, Drain(seconds=5), publishes=True):
         await until(all_have_ended_once, seconds=15, what="each first attempt to end")
     for key, record in records.items():
         words, attempt, job, spent = table[int(key.partition("-")[0])]
