@@ -46,6 +46,9 @@ def connect_arguments(url: str, *, application_name: str, statement_timeout_seco
         "server_settings": {
             "application_name": application_name,
             "timezone": "UTC",
+            # What is asked often is cached: the planner must not take a read of a whole table for cheaper than a look
+            # at a few hundred of its rows.
+            "random_page_cost": "1.1",
             "statement_timeout": str(round(statement_timeout_seconds * 1000)),
             "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
         },

@@ -1,5 +1,6 @@
--- Attempts and outbox rows are named by arrays too, where a join would say the same: most entries of their indexes may be
--- of dead rows, and a planner that believes them gone would walk a whole index to join it.
+-- Outbox rows are named by arrays, and running attempts by their whole key and `ended_at`, where a join and `state` would say
+-- the same: most entries of the small indexes may be of dead rows, and a planner that believes them gone would walk a whole
+-- index to join it.
 
 -- name: lock_jobs
 -- A statement of its own, before a taking over and `settle`: their snapshot must be younger than whatever they waited
@@ -52,7 +53,7 @@ lost AS (
     FROM judged
     WHERE judged.verdict IN ('begun', 'exhausted', 'cancelled') AND judged.state = 'processing'
         AND attempts.job_id = judged.job_id AND attempts.attempt_number = judged.attempt_number
-        AND attempts.state = 'running' AND attempts.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged))
+        AND attempts.ended_at IS NULL
     RETURNING attempts.job_id
 ),
 begun AS (
@@ -125,7 +126,7 @@ WITH asked AS (
 ),
 current_ones AS (
     SELECT
-        jobs.job_id, jobs.attempts_spent, jobs.has_live_lineage, jobs.cancel_requested_at IS NOT NULL AS is_unwanted,
+        jobs.job_id, jobs.attempt_number, jobs.attempts_spent, jobs.has_live_lineage, jobs.cancel_requested_at IS NOT NULL AS is_unwanted,
         asked.verdict, asked.detail, asked.delay_seconds
     FROM asked
     JOIN coordination.jobs AS jobs USING (job_id)
@@ -174,8 +175,8 @@ ended AS (
     SET state = CASE WHEN decided.is_unwanted AND decided.next_state = 'dead' THEN 'cancelled' ELSE decided.verdict END,
         ended_at = clock_timestamp(), detail = decided.detail
     FROM decided
-    WHERE attempts.job_id = decided.job_id AND attempts.state = 'running'
-        AND attempts.job_id = ANY (ARRAY(SELECT decided.job_id FROM decided))
+    WHERE attempts.job_id = decided.job_id AND attempts.attempt_number = decided.attempt_number
+        AND attempts.ended_at IS NULL
 ),
 unpromised AS (
     DELETE FROM coordination.outbox AS outbox
@@ -253,13 +254,13 @@ changed AS (
     SET state = 'confirming', attempt_token = NULL, attempt_worker_id = NULL, updated_at = clock_timestamp()
     FROM current_ones
     WHERE jobs.job_id = current_ones.job_id
-    RETURNING jobs.job_id
+    RETURNING jobs.job_id, jobs.attempt_number
 ),
 ended AS (
     UPDATE coordination.attempts AS attempts SET state = 'confirming', ended_at = clock_timestamp()
     FROM changed
-    WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
-        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+    WHERE attempts.job_id = changed.job_id AND attempts.attempt_number = changed.attempt_number
+        AND attempts.ended_at IS NULL
 ),
 unpromised AS (
     DELETE FROM coordination.outbox AS outbox
@@ -281,7 +282,7 @@ WITH asked AS (
         AS a (job_id, attempt_number, token, worker_id, detail)
 ),
 current_ones AS (
-    SELECT jobs.job_id, asked.detail
+    SELECT jobs.job_id, jobs.attempt_number, asked.detail
     FROM asked
     JOIN coordination.jobs AS jobs USING (job_id)
     WHERE jobs.state = 'processing' AND jobs.attempt_number = asked.attempt_number
@@ -302,8 +303,8 @@ ended AS (
     UPDATE coordination.attempts AS attempts
     SET state = 'not_actionable', ended_at = clock_timestamp(), detail = current_ones.detail
     FROM current_ones
-    WHERE attempts.job_id = current_ones.job_id AND attempts.state = 'running'
-        AND attempts.job_id = ANY (ARRAY(SELECT current_ones.job_id FROM current_ones))
+    WHERE attempts.job_id = current_ones.job_id AND attempts.attempt_number = current_ones.attempt_number
+        AND attempts.ended_at IS NULL
 ),
 unpromised AS (
     DELETE FROM coordination.outbox AS outbox
@@ -339,14 +340,14 @@ changed AS (
         ended_at = clock_timestamp(), updated_at = clock_timestamp()
     FROM open_ones
     WHERE jobs.job_id = open_ones.job_id
-    RETURNING jobs.job_id
+    RETURNING jobs.job_id, jobs.attempt_number
 ),
 fenced AS (
     UPDATE coordination.attempts AS attempts
     SET state = 'lost', ended_at = clock_timestamp(), detail = '{"reason": "the transaction was final first"}'
     FROM changed
-    WHERE attempts.job_id = changed.job_id AND attempts.state = 'running'
-        AND attempts.job_id = ANY (ARRAY(SELECT changed.job_id FROM changed))
+    WHERE attempts.job_id = changed.job_id AND attempts.attempt_number = changed.attempt_number
+        AND attempts.ended_at IS NULL
 ),
 unpromised AS (
     DELETE FROM coordination.outbox AS outbox

@@ -48,11 +48,19 @@ judged AS (
 ),
 leased AS (
     UPDATE coordination.outbox AS outbox
-    SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
-        published_at = CASE WHEN judged.is_paused THEN outbox.published_at ELSE coalesce(outbox.published_at, now()) END
-    FROM judged
-    -- Said twice, so that the rows are found one by one, however many the planner believes to be in either.
-    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
+    SET due_at = now() + make_interval(
+            secs => CASE
+                WHEN outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged WHERE judged.is_paused)) THEN $5::float8
+                ELSE $4::float8
+            END
+        ),
+        published_at = CASE
+            WHEN outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged WHERE judged.is_paused))
+                THEN outbox.published_at
+            ELSE coalesce(outbox.published_at, now())
+        END
+    -- Named by an array and not joined, so that the planner looks each up, whatever it believes of the table's size.
+    WHERE outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged))
     RETURNING outbox.job_id
 )
 SELECT
@@ -167,10 +175,17 @@ judged AS (
 ),
 leased AS (
     UPDATE coordination.outbox AS outbox
-    SET due_at = now() + make_interval(secs => CASE WHEN judged.is_paused THEN $5::float8 ELSE $4::float8 END),
-        published_at = CASE WHEN judged.is_paused THEN NULL ELSE now() END
-    FROM judged
-    WHERE outbox.job_id = judged.job_id AND outbox.job_id = ANY (ARRAY(SELECT due.job_id FROM due))
+    SET due_at = now() + make_interval(
+            secs => CASE
+                WHEN outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged WHERE judged.is_paused)) THEN $5::float8
+                ELSE $4::float8
+            END
+        ),
+        published_at = CASE
+            WHEN outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged WHERE judged.is_paused)) THEN NULL
+            ELSE now()
+        END
+    WHERE outbox.job_id = ANY (ARRAY(SELECT judged.job_id FROM judged))
     RETURNING outbox.job_id
 ),
 spent AS (
