@@ -262,10 +262,11 @@ async def test_a_job_that_goes_on_for_ever_keeps_its_newest_attempts(
     retention = past.retention()
     assert [await retention.trim_page() for _ in range(4)].count(0) == 3
     sql = (
-        "SELECT array_agg(attempt_number ORDER BY attempt_number) FROM coordination.attempts GROUP BY job_id ORDER BY 1"
+        "SELECT array_agg(attempt_number ORDER BY attempt_number) AS kept "
+        "FROM coordination.attempts GROUP BY job_id ORDER BY 1"
     )
     async with past.plane.database.connection() as connection:
-        assert [row[0] for row in await connection.fetch(sql)] == [[1, 2, 3], [8, 9, 10, 11, 12]]
+        assert [row["kept"] for row in await connection.fetch(sql)] == [[1, 2, 3], [8, 9, 10, 11, 12]]
 
 
 async def test_a_worker_that_is_gone_for_long_goes_with_its_last_attempt(past: Past) -> None:

@@ -32,7 +32,11 @@ def scale(as_json: bool, rows: int, rounds: int, snapshot_minutes: float, quick:
     """What publishing, beginning and ending cost on a grown database, and while somebody holds an old snapshot."""
     sizes = Sizes(20_000, 16, 0.1) if quick else Sizes(rows, rounds, snapshot_minutes)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    figures = trio.run(running.run, sizes, lambda line: console.print(line, markup=False))
+
+    def told(line: str) -> None:
+        console.print(line, markup=False)
+
+    figures = trio.run(running.run, sizes, told)
     console.print(_table(figures))
     if as_json:
         rounded = {state: {name: round(value, 3) for name, value in of.items()} for state, of in figures.items()}
