@@ -138,8 +138,6 @@ WITH room AS (
                 limits.rate_max - ceil(
                     extract(epoch FROM greatest(limits.full_at, now()) - now())::float8
                     * limits.rate_max / limits.rate_seconds
-                    -- full_at is kept in microseconds: a hair above a whole number of starts is that number.
-                    - 0.000001
                 ),
                 $7::bigint
             )

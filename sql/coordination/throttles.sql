@@ -90,7 +90,7 @@ numbered AS (
         limits.limit_key, limits.concurrent_max, limits.rate_max, limits.rate_seconds,
         limits.rate_max - ceil(
             extract(epoch FROM greatest(limits.full_at, now()) - now())::float8
-            * limits.rate_max / limits.rate_seconds - 0.000001
+            * limits.rate_max / limits.rate_seconds
         ) AS starts_left
     FROM coordination.limits AS limits
     WHERE limits.chain_id = $1 AND limits.environment = $2
