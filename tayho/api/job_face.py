@@ -10,6 +10,7 @@ import structlog
 import trio
 from litestar import MediaType, Response, get
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
 from storage.errors import StorageError
 from tayho.api.problems import problem
@@ -29,7 +30,7 @@ def explain_route(explain: Callable[[UUID], Awaitable[Explanation | None]]) -> H
     turns = trio.CapacityLimiter(AT_ONCE_MAX)
 
     @get("/jobs/{job_id:uuid}/explain")
-    async def explain_job(job_id: UUID) -> Response[object]:
+    async def explain_job(job_id: FromPath[UUID]) -> Response[object]:
         try:
             with trio.fail_after(DEADLINE_SECONDS):
                 async with turns:
