@@ -10,6 +10,7 @@ import pytest
 import trio
 from attrs import evolve
 
+from storage.database import Database
 from tayho.coordination.control.throttles import Throttles
 from tayho.coordination.control.types import Deed, Limit
 from tayho.coordination.module import Coordination
@@ -109,7 +110,7 @@ async def test_a_key_without_a_number_has_its_fair_window(plane: Plane) -> None:
     assert await published(plane) == {"A": SETTINGS.fair_window, "": 100}
 
 
-async def test_the_limit_holds_exactly_while_three_publishers_race(plane: Plane) -> None:
+async def test_the_limit_holds_exactly_while_three_publishers_race(plane: Plane, database_url: str) -> None:
     """Goal: never more than the number at once, and never fewer while there is work. Method: a limit of three; three
     publishers and a worker of eight over sixty jobs; each handler counts what PostgreSQL holds as published."""
     await throttles_of(plane).set_limit("A", Limit(concurrent_max=3), DEED)
@@ -125,9 +126,12 @@ async def test_the_limit_holds_exactly_while_three_publishers_race(plane: Plane)
         running -= 1
         return Completed()
 
-    async with at_work(plane, handle) as work, trio.open_nursery() as publishers:
+    others = Database.open(database_url, pool_size=4, application_name="other publishers")
+    async with others as database, at_work(plane, handle) as work, trio.open_nursery() as publishers:
+        # As two more processes, whose connections are their own.
         for _ in range(2):
-            publishers.start_soon(plane.coordination.publish, work.drain)
+            other = Coordination(database, plane.queue_of, CHAIN_ID, ENVIRONMENT, SETTINGS)
+            publishers.start_soon(other.publish, work.drain)
 
         async def all_completed() -> bool:
             return (await plane.coordination.count_by_state()).get("completed") == 60
