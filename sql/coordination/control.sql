@@ -63,13 +63,15 @@ asked AS (
     RETURNING jobs.job_id
 ),
 unpromised AS (
-    DELETE FROM coordination.outbox AS outbox USING (
-        SELECT promised.job_id FROM coordination.outbox AS promised
-        JOIN ended ON ended.job_id = promised.job_id
-        ORDER BY promised.job_id
-        FOR UPDATE OF promised
-    ) AS promised
-    WHERE outbox.job_id = promised.job_id
+    DELETE FROM coordination.outbox AS outbox
+    WHERE outbox.job_id = ANY (
+        ARRAY(
+            SELECT promised.job_id FROM coordination.outbox AS promised
+            WHERE promised.job_id = ANY (ARRAY(SELECT ended.job_id FROM ended))
+            ORDER BY promised.job_id
+            FOR UPDATE
+        )
+    )
 )
 SELECT ended.job_id, true AS has_ended, ended.limit_key IS NOT NULL AS frees_a_limit FROM ended
 UNION ALL

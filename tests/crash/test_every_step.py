@@ -33,7 +33,6 @@ STAGED = {
     "publish.after_promotion",
     "attempt.after_end",
     "delivery.after_decline",
-    "publish.after_ageing",
     *CONTROL_STEPS,
     "worker.after_stop",
     "retention.after_reap",
@@ -133,20 +132,6 @@ async def test_killed_after_a_rebroadcast_the_same_bytes_are_mined_once(crashing
     job_ids = await crashing.enqueue("key", 1)
     await crashing.await_death(await crashing.start(crash_at="journal.after_persist"))
     await crashing.await_death(await crashing.start(crash_at="reconcile.after_rebroadcast"))
-    await crashing.start()
-    assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
-    assert set((await crashing.effects(job_ids)).values()) == {1}
-    await crashing.check()
-
-
-async def test_killed_after_ageing_a_record_its_job_takes_effect_once(crashing: World) -> None:
-    """Goal: a record whose priority moved and whose row was not marked is found again. Method: jobs that have waited
-    for five minutes; the replica that publishes them dies when it has moved them; another runs."""
-    job_ids = await crashing.enqueue("aged", JOBS)
-    async with crashing.database.connection() as connection:
-        await connection.execute("UPDATE coordination.jobs SET run_at = now() - interval '5 minutes'")
-    await crashing.await_death(await crashing.start(crash_at="publish.after_ageing"))
-    await crashing.check()
     await crashing.start()
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
     assert set((await crashing.effects(job_ids)).values()) == {1}
