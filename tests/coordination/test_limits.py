@@ -155,6 +155,20 @@ async def test_racing_publishers_never_pass_a_limit(plane: Plane) -> None:
         assert await published(plane) == {"A": 5}
 
 
+async def test_a_key_that_another_decides_over_is_left_to_it(plane: Plane) -> None:
+    """Goal: two publishers never count the same room. Method: the key's limits are locked, as by a publisher in the
+    middle of its claim: another one publishes nothing of the key, and does not wait; afterwards it does."""
+    await throttles_of(plane).set_limit("A", Limit(concurrent_max=5), DEED)
+    await enqueue_of(plane, "A", 20)
+    async with plane.database.transaction() as holder:
+        await holder.execute("SELECT FROM coordination.limits WHERE limit_key = 'A' FOR UPDATE")
+        with trio.fail_after(5):
+            await plane.publisher().publish_due()
+        assert await published(plane) == {}
+    await plane.publisher().publish_due()
+    assert await published(plane) == {"A": 5}
+
+
 async def test_a_lowered_limit_calls_nothing_back_and_a_raised_one_starts_more(plane: Plane) -> None:
     """Goal: numbers may change at any time. Method: five, then two, then seven; then none, which is the fair window."""
     throttles = throttles_of(plane)
