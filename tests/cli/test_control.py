@@ -66,6 +66,7 @@ async def _begin(database: Database, job_id: UUID) -> None:
     delivery = Delivery(delivery_id(job_id, 1), new_id().hex, "kind", {}, 0, 3, 0, None, None, {})
     (begun,) = await begin(
         database,
+        database,
         [delivery],
         worker_id=row.worker_id,
         attempts_max=3,
@@ -186,7 +187,7 @@ async def test_a_cancellation_waits_for_the_answer(database: Database, tayho: Ta
         row = WorkerRow(database, new_id(), Drain(seconds=1))
         await row.register("second", CHAIN_ID, ENVIRONMENT, [ROLE], "0")
         named = {"attempts_max": 3, "chain_id": CHAIN_ID, "environment": ENVIRONMENT, "kinds": ["kind"]}
-        await begin(database, [delivery], worker_id=row.worker_id, **named)  # type: ignore[arg-type]
+        await begin(database, database, [delivery], worker_id=row.worker_id, **named)  # type: ignore[arg-type]
     assert (ended[0].returncode, json.loads(ended[0].stdout)["cancelled"]) == (0, 1)
 
 
