@@ -60,7 +60,7 @@ async def open_resources(
             problems += await _endpoint_problems(endpoint)
         if problems or database is None:
             raise EnvironmentRefused(problems)
-        yield Resources(database, redis, reads, writes, _queues(redis, settings))
+        yield Resources(database, redis, reads, writes, queues_of(redis, settings))
 
 
 async def _opened_database(
@@ -98,7 +98,7 @@ async def _endpoint_problems(endpoint: Endpoint) -> list[str]:
     return []
 
 
-def _queues(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQueue]:
+def queues_of(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQueue]:
     """One queue a role. Chain and environment are in its name, so that two worlds in one Redis never mix."""
 
     @cache

@@ -199,7 +199,7 @@ FROM asked
 JOIN coordination.attempts AS attempts
     ON attempts.job_id = asked.job_id AND attempts.attempt_number = asked.attempt_number
     AND attempts.token = asked.token AND attempts.worker_id = asked.worker_id
-    AND attempts.state IN (asked.verdict, 'cancelled')
+    AND (attempts.state = asked.verdict OR (attempts.state = 'cancelled' AND asked.verdict IN ('failed', 'returned')))
 JOIN coordination.jobs AS jobs ON jobs.job_id = asked.job_id
 WHERE NOT EXISTS (SELECT FROM changed WHERE changed.job_id = asked.job_id);
 

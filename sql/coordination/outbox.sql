@@ -23,9 +23,13 @@ SELECT
 
 -- name: claim_due
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
--- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number.
+-- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number; a row with a
+-- limit key ages only from its publication, or the backlog of a flood would overtake everybody else's fresh jobs.
 WITH due AS (
-    SELECT outbox.job_id, outbox.due_at, outbox.published_at IS NULL AS is_first FROM coordination.outbox AS outbox
+    SELECT
+        outbox.job_id, outbox.due_at, outbox.published_at IS NULL AS is_first,
+        CASE WHEN outbox.limit_key IS NOT NULL THEN outbox.published_at END AS limited_until
+    FROM coordination.outbox AS outbox
     WHERE outbox.chain_id = $1 AND outbox.environment = $2
         AND (outbox.limit_key IS NULL OR outbox.published_at IS NOT NULL)
         AND outbox.due_at >= $6 AND outbox.due_at <= now()
@@ -38,6 +42,8 @@ judged AS (
     SELECT
         jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at, due.is_first,
         due.due_at AS was_due_at,
+        -- In minutes; a limit key's absence leaves the second one out.
+        floor(greatest(extract(epoch FROM now() - greatest(jobs.run_at, due.limited_until)), 0) / 60) AS waited_minutes,
         NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
@@ -69,9 +75,7 @@ SELECT
     greatest(judged.priority >> least(judged.waited_minutes, 30)::int, 1) AS priority,
     judged.waited_minutes > 0 AS has_aged
 FROM leased
-JOIN (
-    SELECT *, floor(greatest(extract(epoch FROM now() - run_at), 0) / 60) AS waited_minutes FROM judged
-) AS judged USING (job_id)
+JOIN judged USING (job_id)
 ORDER BY judged.run_at, judged.job_id;
 
 -- name: waiting_keys
@@ -125,13 +129,14 @@ ORDER BY limits.limit_key
 FOR UPDATE SKIP LOCKED;
 
 -- name: claim_limited
--- As `claim_due`, for as many rows of each key as its limits have room for now. Needs `lock_limits` before it. No row
--- that waits is due before $8, and none that was published before $9: the entries of dead ones are told by it.
+-- As `claim_due`, for as many rows of each key as its limits have room for now, at most $7 of each. Needs `lock_limits`
+-- before it. What waited for its own limit has not aged: it takes its place among the other keys' jobs as a fresh one.
+-- No row that waits is due before $8, and none that was published before $9: the entries of dead ones are told by it.
 WITH room AS (
     SELECT
         limits.limit_key, limits.rate_seconds::float8 / limits.rate_max AS start_seconds, limits.full_at,
         least(
-            coalesce(limits.concurrent_max, $6) - (
+            coalesce(limits.concurrent_max, $6::bigint) - (
                 SELECT count(*) FROM coordination.outbox AS outbox
                 WHERE outbox.chain_id = $1 AND outbox.environment = $2 AND outbox.limit_key = limits.limit_key
                     AND outbox.published_at IS NOT NULL AND outbox.due_at >= $9
@@ -139,10 +144,10 @@ WITH room AS (
             -- A bucket that is full at full_at lacks one start for each start_seconds until then.
             coalesce(
                 limits.rate_max - ceil(
-                    greatest(extract(epoch FROM limits.full_at - now())::float8, 0)
+                    extract(epoch FROM greatest(limits.full_at, now()) - now())::float8
                     * limits.rate_max / limits.rate_seconds
                 ),
-                $7
+                $7::bigint
             )
         )::bigint AS starts_max
     FROM coordination.limits AS limits
@@ -158,14 +163,14 @@ due AS (
             -- No row is due before its rank less the whole of what a priority can cost: 21 halvings.
             AND outbox.rank_at <= now() + interval '21 minutes'
         ORDER BY outbox.rank_at
-        LIMIT least(greatest(room.starts_max, 0), $7)
+        LIMIT least(greatest(room.starts_max, 0), $7::bigint)
         FOR UPDATE SKIP LOCKED
     ) AS chosen
 ),
 judged AS (
     SELECT
         due.limit_key, jobs.job_id, jobs.role, jobs.kind, jobs.generation, jobs.priority, jobs.run_at,
-        EXISTS (
+        NOT jobs.has_live_lineage AND EXISTS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
                 AND pauses.kind IN ('', jobs.kind)
@@ -200,10 +205,7 @@ spent AS (
 )
 SELECT
     judged.job_id, judged.role, judged.kind, judged.generation, judged.is_paused, true AS is_first, true AS may_run,
-    greatest(
-        judged.priority >> least(floor(greatest(extract(epoch FROM now() - judged.run_at), 0) / 60), 30)::int, 1
-    ) AS priority,
-    false AS has_aged
+    judged.priority, false AS has_aged
 FROM leased
 JOIN judged USING (job_id)
 ORDER BY judged.run_at, judged.job_id;

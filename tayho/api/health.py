@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -35,8 +35,10 @@ class Health:
         readiness: Callable[[], Awaitable[Readiness]],
         refresh: Callable[[], Awaitable[None]],
         render: Callable[[], bytes],
+        beside: Sequence[HTTPRouteHandler] = (),
     ) -> None:
-        """`refresh` brings the gauges of `render` up to date before a scrape; a late one is not waited for."""
+        """`refresh` brings the gauges of `render` up to date before a scrape; a late one is not waited for. `beside`
+        are routes that are served at the same address."""
         self._heart = heart
         self._render = render
         self._readiness = SharedAnswer(
@@ -44,7 +46,7 @@ class Health:
         )
         self._refreshed = SharedAnswer(told_only(refresh), kept_seconds=KEPT_SECONDS, deadline_seconds=DEADLINE_SECONDS)
         self.app = Litestar(
-            route_handlers=self._routes(),
+            route_handlers=[*self._routes(), *beside],
             exception_handlers={HTTPException: refused, Exception: failed},
             openapi_config=None,
             logging_config=None,

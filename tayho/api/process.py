@@ -1,4 +1,4 @@
-"""The health face of a running process, wired to its parts."""
+"""The HTTP face of a running process, wired to its parts: its health, and questions about jobs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from storage.migrations import schema_problem
 from tayho.api.gauges import Gauges, Lanes
 from tayho.api.health import Health
 from tayho.api.heart import Heart
+from tayho.api.job_face import explain_route
 from tayho.api.readiness import Readiness, Reason
 from tayho.api.serving import listening, serve_http
+from tayho.coordination.module import Explainer
+from tayho.coordination.types import FAIR_SHARE
 from tayho.parts import Parts
 
 log = structlog.get_logger("tayho.api")
@@ -27,7 +30,13 @@ log = structlog.get_logger("tayho.api")
 async def health_face(parts: Parts) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
     """Listen on HTTP_BIND from now on; the task that is yielded answers. Raises BindRefused."""
     heart = Heart()
-    health = Health(heart, partial(readiness_of, parts), _gauges(parts).refresh, parts.metrics.render)
+    health = Health(
+        heart,
+        partial(readiness_of, parts),
+        _gauges(parts).refresh,
+        parts.metrics.render,
+        [explain_route(_explainer(parts).explain)],
+    )
     async with listening(parts.settings.http_bind) as sockets:
 
         async def serve() -> None:
@@ -88,4 +97,15 @@ def _gauges(parts: Parts) -> Gauges:
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages),
+    )
+
+
+def _explainer(parts: Parts) -> Explainer:
+    settings = parts.settings
+    return Explainer(
+        parts.resources.database,
+        parts.resources.queue_of,
+        settings.chain_id,
+        settings.environment,
+        fair_window=FAIR_SHARE * settings.queue_concurrency,
     )

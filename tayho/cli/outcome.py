@@ -21,6 +21,8 @@ from tayho.refusals import EnvironmentRefused
 EXIT_FAILED = 1
 EXIT_CONFIGURATION = 2
 EXIT_ENVIRONMENT = 3
+# A cancellation was recorded, and its worker has not stopped the handler within --wait.
+EXIT_UNACKNOWLEDGED = 4
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -15,6 +15,23 @@ from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import jobs, store
+from tayho.coordination.control.bulk import BulkControl
+from tayho.coordination.control.errors import ControlRefused
+from tayho.coordination.control.jobs import JobControl
+from tayho.coordination.control.throttles import Throttles
+from tayho.coordination.control.types import (
+    BulkDone,
+    Cancelled,
+    Deed,
+    JobFilter,
+    Limit,
+    LimitLine,
+    Pause,
+    Preview,
+    RoleBacklog,
+)
+from tayho.coordination.explaining.facts import Explainer
+from tayho.coordination.explaining.types import Cause, Explanation
 from tayho.coordination.frontier import BEHIND_SECONDS
 from tayho.coordination.jobs import enqueue as enqueue_jobs
 from tayho.coordination.observing import observe_nothing
@@ -34,13 +51,36 @@ from tayho.coordination.types import (
     Settlement,
     WorkerSettings,
 )
+from tayho.coordination.waking import wake
 from tayho.coordination.worker import Worker
 from tayho.coordination.workers import HEARTBEAT_SECONDS, WorkerRow
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
 
-__all__ = ["Coordination", "JobReader", "enqueue_in", "enqueue_jobs", "schedule_problems"]
+__all__ = [
+    "BulkControl",
+    "BulkDone",
+    "Cancelled",
+    "Cause",
+    "ControlRefused",
+    "Coordination",
+    "Deed",
+    "Explainer",
+    "Explanation",
+    "JobControl",
+    "JobFilter",
+    "JobReader",
+    "Limit",
+    "LimitLine",
+    "Pause",
+    "Preview",
+    "RoleBacklog",
+    "Throttles",
+    "enqueue_in",
+    "enqueue_jobs",
+    "schedule_problems",
+]
 
 log = structlog.get_logger("tayho.coordination")
 
@@ -93,12 +133,7 @@ class Coordination(JobReader):
         Never inside a transaction: NOTIFY serialises commits.
         """
         self._outbox_hint.give()
-        try:
-            async with self._database.connection() as connection:
-                await store.WAKE(connection)
-        except StorageError as error:
-            # What was enqueued is committed; a caller that heard of an error would believe that it is not.
-            log.info("wake_lost", error=str(error))
+        await wake(self._database, store.WAKE)
 
     async def hold_for_lineage_if_current(self, tx: Connection, attempts: Sequence[Attempt]) -> frozenset[UUID]:
         """Fence an allocation: the jobs returned own a nonce from now on; the others' attempts are stale."""
@@ -250,6 +285,11 @@ class Coordination(JobReader):
                 on_error=lambda error, failures: log.warning("heartbeat_failed", failures=failures, error=str(error)),
             )
 
+        try:
+            # Before the first fetch: what is paused now must not be taken first and put back after.
+            await once()
+        except StorageError as error:
+            log.warning("heartbeat_failed", failures=1, error=str(error))
         async with trio.open_nursery() as tasks:
             tasks.start_soon(beat, name="heartbeat")
             await worker.run()

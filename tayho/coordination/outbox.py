@@ -111,11 +111,13 @@ class Publisher:
         limited = await self._claim_limited(look, look.limited_from) if look.limited_from is not None else []
         # The first row that waits for room stays in the way of every look; before it there is none.
         self._limited.move(look.limited_from or look.looked_at)
+        # The keys beyond this page have had no look yet: they must not wait a poll a page.
+        is_walking = look.limited_from is not None and bool(self._walked_to)
         if not rows and not limited:
-            return False
+            return is_walking
         step("publish.after_claim")
         await self._publish([Due.of(row) for row in (*rows, *limited) if not row["is_paused"]])
-        return len(rows) == CLAIM_MAX or bool(limited)
+        return len(rows) == CLAIM_MAX or bool(limited) or is_walking
 
     async def _look_and_claim(self, connection: Connection) -> tuple[list[Row], Look]:
         """What was due and is leased now, and what the look at all that is due told."""
@@ -170,7 +172,10 @@ class Publisher:
         return rows
 
     async def _claim_limited(self, look: Look, limited_from: datetime) -> list[Row]:
-        """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time."""
+        """Claim what the limits have room for now; the rest stays, unpublished, and is asked for again next time.
+
+        The keys share one page, so that a batch under one lease stays small however many keys have room.
+        """
         async with self._database.transaction() as tx:
             found = await store.WAITING_KEYS(
                 tx, self._chain_id, self._environment, self._walked_to, KEYS_MAX, limited_from
@@ -181,6 +186,8 @@ class Publisher:
             keys = [row["limit_key"] for row in found]
             await store.REGISTER_LIMITS(tx, self._chain_id, self._environment, keys)
             locked = await store.LOCK_LIMITS(tx, self._chain_id, self._environment, keys)
+            if not locked:
+                return []
             return await store.CLAIM_LIMITED(
                 tx,
                 self._chain_id,
@@ -189,7 +196,7 @@ class Publisher:
                 float(LEASE_SECONDS),
                 float(PAUSED_SECONDS),
                 self._settings.fair_window,
-                CLAIM_MAX,
+                max(CLAIM_MAX // len(locked), 1),
                 limited_from,
                 # What was due before it, and could not be claimed because it was locked, is found behind before then.
                 (look.unlimited_from or look.looked_at) - BEHIND_SECONDS_MAX * timedelta(seconds=2),

@@ -123,7 +123,8 @@ class Worker:
             slots = await self._slots.take(FETCH_MAX)
             taken: Sequence[Delivery] = ()
             try:
-                if not self._drain.requested:
+                # The wait for a slot may have been long.
+                if not self._drain.requested and role not in self._paused_roles:
                     taken = await queue.fetch(slots)
             except StorageError as error:
                 log.warning("intake_interrupted", queue=queue.name, error=str(error))

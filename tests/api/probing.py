@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 from attrs import frozen
+from litestar.handlers import HTTPRouteHandler
 
 from tayho.api.health import Health
 from tayho.api.heart import Heart
@@ -85,10 +86,11 @@ async def served(
     readiness: Callable[[], Awaitable[Readiness]] = ready,
     refresh: Callable[[], Awaitable[None]] = nothing,
     render: Callable[[], bytes] = lambda: b"tayho_up 1\n",
+    beside: Sequence[HTTPRouteHandler] = (),
 ) -> AsyncGenerator[Served]:
     """A face served on a free port of loopback, until the block ends."""
     heart, stop = Heart(), trio.Event()
-    health = Health(heart, readiness, refresh, render)
+    health = Health(heart, readiness, refresh, render, beside)
     async with listening(Bind("127.0.0.1", 0)) as sockets, trio.open_nursery() as tasks:
         tasks.start_soon(health.run)
 

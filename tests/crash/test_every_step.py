@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 
 JOBS = 3
 
+# Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
+CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
 # Steps that an ordinary run does not pass; each has a test of its own below.
 STAGED = {
     "enqueue.after_commit",
@@ -31,6 +33,7 @@ STAGED = {
     "publish.after_promotion",
     "attempt.after_end",
     "delivery.after_decline",
+    *CONTROL_STEPS,
     "worker.after_stop",
     "retention.after_reap",
     "schedule.after_declare",

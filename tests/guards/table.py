@@ -25,6 +25,9 @@ _SQL_DOOR = "tests/coordination/test_sql_door.py"
 _DOOR = "sql/migrations/0006_enqueue.sql"
 _CLOCKS = "tests/coordination/test_clocks.py"
 _WORKER = "tests/coordination/test_worker.py"
+_LIMITS = "tests/coordination/test_limits.py"
+_PAUSES = "tests/coordination/test_control_pauses.py"
+_OUTBOX = "sql/coordination/outbox.sql"
 
 GUARDS = (
     Guard(
@@ -198,5 +201,35 @@ GUARDS = (
         " AND judged.kind = ANY (workers.kinds)\n",
         "\n",
         "tests/coordination/test_unknown_kinds.py::test_what_a_live_worker_knows_is_back_within_a_second",
+    ),
+    Guard(
+        "one publisher at a time decides over a limit key",
+        _OUTBOX,
+        "ORDER BY limits.limit_key\nFOR UPDATE SKIP LOCKED;",
+        "ORDER BY limits.limit_key;",
+        f"{_LIMITS}::test_a_key_that_another_decides_over_is_left_to_it",
+    ),
+    Guard(
+        "a job with a limit key ages only from its publication",
+        _OUTBOX,
+        "greatest(jobs.run_at, due.limited_until)",
+        "jobs.run_at",
+        f"{_LIMITS}::test_the_backlog_of_a_flood_does_not_age_past_fresh_jobs",
+    ),
+    Guard(
+        "a worker hears of pauses before its first fetch",
+        "tayho/coordination/module.py",
+        "            # Before the first fetch: what is paused now must not be taken first and put back after.\n"
+        "            await once()\n",
+        "            pass\n",
+        f"{_PAUSES}::test_what_waits_in_the_queue_of_a_paused_role_stays_there",
+    ),
+    Guard(
+        "a job that owns a nonce is not cancelled",
+        "tayho/coordination/control/rules.py",
+        "job.has_live_lineage or job.state",
+        "job.state",
+        "tests/coordination/test_control_jobs.py::"
+        "test_a_job_that_owns_a_nonce_is_not_cancelled_and_a_cancelled_one_gets_none",
     ),
 )

@@ -1,0 +1,71 @@
+"""What operators are refused, one class a refusal. Nothing was changed."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tayho.kernel.transitions import JOB
+
+
+class ControlRefused(Exception):
+    """An operator asked for what may not be. Nothing was changed."""
+
+    def __init__(self, job_id: UUID, message: str) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class JobUnknown(ControlRefused):
+    """There is no such job in this chain and environment."""
+
+    def __init__(self, job_id: UUID) -> None:
+        super().__init__(
+            job_id, f"there is no job {job_id} in this chain and environment: look at CHAIN_ID and ENVIRONMENT"
+        )
+
+
+class NotDead(ControlRefused):
+    """Only a dead job is replayed."""
+
+    def __init__(self, job_id: UUID, state: str) -> None:
+        hint = "its effect may be there already" if state in JOB.terminal else "it is still to run"
+        super().__init__(job_id, f"job {job_id} is {state}, and only a dead job can be replayed: {hint}")
+        self.state = state
+
+
+class JobArchived(ControlRefused):
+    """Retention took the request, so there is nothing left to run."""
+
+    def __init__(self, job_id: UUID) -> None:
+        super().__init__(
+            job_id, f"job {job_id} is archived: retention took its request; enqueue it anew under another key"
+        )
+
+
+class CancelRefused(ControlRefused):
+    """The job owns a nonce: its transaction may be mined, whatever is written here."""
+
+    def __init__(self, job_id: UUID, state: str) -> None:
+        super().__init__(
+            job_id,
+            f"job {job_id} is {state} and owns a nonce: its transaction may be mined, so the job cannot be cancelled "
+            "here; replace the transaction with `tayho tx cancel`",
+        )
+        self.state = state
+
+
+class AlreadyEnded(ControlRefused):
+    """There is nothing left to cancel."""
+
+    def __init__(self, job_id: UUID, state: str, error_type: str | None) -> None:
+        how = f" ({error_type})" if error_type else ""
+        super().__init__(job_id, f"job {job_id} has ended: {state}{how}; there is nothing left to cancel")
+        self.state = state
+
+
+class BatchedNotCancellable(ControlRefused):
+    """The job is, or is about to be, a part of another's transaction."""
+
+    def __init__(self, job_id: UUID, state: str) -> None:
+        super().__init__(job_id, f"job {job_id} is {state}: what belongs to a batch cannot be cancelled alone")
+        self.state = state
