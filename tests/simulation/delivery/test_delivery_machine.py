@@ -70,7 +70,7 @@ KNOWN: dict[str, Schedule] = {
     "retries are handed out before their wait": [
         ("start",),
         ("enqueue_many", [(number, "fail:2", "", 1_000, 0) for number in range(4)]),
-        *[("wait", 20), ("promote",)] * 15,
+        *[("promote",)] * 40,
     ],
     "a replica hears nothing any more, and is told to end": [
         ("start",),
