@@ -69,8 +69,9 @@ KNOWN: dict[str, Schedule] = {
     ],
     "retries are handed out before their wait": [
         ("start",),
-        ("enqueue_many", [(number, "fail:2", "", 1_000, 0) for number in range(4)]),
-        *[("promote",)] * 40,
+        ("wait", 200),
+        ("enqueue_many", [(number, "raise", "", 1_000, 0) for number in range(6)]),
+        *[("promote",)] * 60,
     ],
     "a replica hears nothing any more, and is told to end": [
         ("start",),
