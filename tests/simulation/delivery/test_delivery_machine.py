@@ -60,6 +60,52 @@ def test_random_schedules_come_to_rest_as_the_model_says(servers: Servers, part:
         _tell(f"{told}: {dict(done)}")
 
 
+# The smallest inputs of what was found, and of what chance seldom finds.
+KNOWN: dict[str, Schedule] = {
+    "every record is delayed for an hour": [
+        ("enqueue_many", [(0, "complete", "", 1, 0), (1, "fail:1", "tenant-a", 1_000, 0)]),
+        ("publish_at_once", 2),
+        ("delay_for_an_hour",),
+    ],
+    "retries are handed out before their wait": [
+        ("start",),
+        ("wait", 200),
+        ("enqueue_many", [(number, "raise", "", 1_000, 0) for number in range(6)]),
+        *[("promote",)] * 60,
+    ],
+    "a replica hears nothing any more, and is told to end": [
+        ("start",),
+        ("enqueue", (0, "slow", "", 1_000, 0)),
+        ("wait", 300),
+        ("freeze", 0, "both"),
+        ("drain", 0),
+        ("wait", 300),
+    ],
+    "an attempt that was taken over ends": [
+        ("start",),
+        ("enqueue", (0, "slow", "", 1_000, 0)),
+        ("wait", 300),
+        ("begin_again", 0),
+        ("release",),
+        ("end_again", 0, "completed"),
+    ],
+    "a job is cancelled before it is due, and replayed": [
+        ("start",),
+        ("enqueue", (0, "complete", "", 1_000, 400)),
+        ("cancel", 0),
+        ("replay", 0),
+        ("publish_again",),
+    ],
+}
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_schedules_come_to_rest_as_the_model_says(servers: Servers, name: str) -> None:
+    """Goal: what was found once stays found. Method: its smallest schedule."""
+    run(servers, KNOWN[name])
+
+
 def test_the_printed_schedule(servers: Servers) -> None:
     """Goal: a failure can be looked at again. Method: the schedule of TAYHO_REPLAY, or a short one."""
     text = os.environ.get(REPLAY, "[('start',), ('enqueue', (0, 'complete', '', 1, 0)), ('flushall',)]")
