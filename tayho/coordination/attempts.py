@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+import structlog
 from attrs import field, frozen
 
 from storage.database import Asks, Connection, Database, Row
@@ -27,6 +28,8 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.json_document import DocumentRefused, Json, check
 from tayho.kernel.steps import step
+
+log = structlog.get_logger("tayho.worker")
 
 MESSAGE_CHARACTERS_MAX = 2_000
 # A kind that this release does not know may be known to another: it is left to it, never discarded (DLV-10). So long
@@ -118,7 +121,6 @@ async def begin(
     rows = await own.run(lambda connection: ask(connection, list(known), takes_over=False))
     answered = {row["asked_token"]: row for row in rows}
     contended = [token for token, row in answered.items() if row["verdict"] == "contended"]
-    unbegun: frozenset[str] = frozenset()
     if contended:
         try:
             async with database.transaction() as tx:
@@ -126,21 +128,19 @@ async def begin(
                 rows = await ask(tx, contended, takes_over=True)
             answered.update({row["asked_token"]: row for row in rows})
         except StoreUnavailable:
-            # Nobody was taken over. The others have begun, and must have their handlers: they must not hear of this.
-            unbegun = frozenset(contended)
+            # Nobody was taken over: they stay contended. The others have begun, and must have their handlers.
+            log.warning("take_over_interrupted", deliveries=len(contended))
     step("attempt.after_begin")
-    begun: list[Begun] = []
-    for delivery in deliveries:
-        row = answered.get(delivery.token)
-        if row is None:
-            begun.append(Begun(delivery, "unknown_job"))
-            continue
-        if delivery.token in unbegun:
-            begun.append(Begun(delivery, "unbegun"))
-            continue
-        attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
-        begun.append(Begun(delivery, row["verdict"], row["wait_seconds"], job_of(row), attempt))
-    return begun
+    return [_begun(delivery, answered.get(delivery.token), worker_id) for delivery in deliveries]
+
+
+def _begun(delivery: Delivery, row: Row | None, worker_id: UUID) -> Begun:
+    if row is None:
+        return Begun(delivery, "unknown_job")
+    if row["verdict"] == "contended":
+        return Begun(delivery, "unbegun")
+    attempt = Attempt(row["job_id"], row["attempt_number"], delivery.token, worker_id)
+    return Begun(delivery, row["verdict"], row["wait_seconds"], job_of(row), attempt)
 
 
 def _identity(delivery: Delivery) -> tuple[UUID, int] | None:

@@ -56,7 +56,7 @@ def hot(arguments: str, *indexes: str) -> Hot:
     return Hot(arguments, frozenset(indexes))
 
 
-PKEYS = ("jobs_pkey", "outbox_pkey", "attempts_one_running")
+PKEYS = ("jobs_pkey", "outbox_pkey", "attempts_pkey")
 HOT: Mapping[str, Hot] = {
     "jobs.enqueue": hot(
         f"{SCOPE}, array_fill(gen_random_uuid(), ARRAY[{BATCH}]), {each('new', 'text')}, {each('automation', 'text')}, "
@@ -119,6 +119,16 @@ COLD: Mapping[str, str] = {
         "reads the schedules alone, of which there are as many as people wrote",
     ),
     "schedules.list_all": "a person asks",
+    **dict.fromkeys(
+        [
+            *("control.cancel_if_open", "control.list_dead", "control.lock_for_control", "control.page_of_dead"),
+            *("control.page_of_open", "control.permit_replay", "control.record_action", "control.replay_if_dead"),
+            *("control.states_of", "control.wake_workers", "explain.facts", "throttles.backlog_by_role"),
+            *("throttles.drop_limit", "throttles.end_pause", "throttles.list_limits", "throttles.list_pauses"),
+            *("throttles.make_page_due", "throttles.pause_unless_paused", "throttles.put_limit"),
+        ],
+        "a person acts or asks; test_control_bulk holds the pages to their indexes",
+    ),
 }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import trio
@@ -19,7 +19,7 @@ from nursery.asyncio_bridge import open_bridge
 from nursery.drain import Drain
 from storage.database import Database
 from storage.delivery import DeliveryQueue
-from storage.errors import Conflict, Refused, StorageError
+from storage.errors import StorageError
 from storage.records import Completion, Delivery, Record, delivery_id
 from storage.redis_client import RedisServer, open_redis
 from tayho.coordination.attempts import End, Ends, begin
@@ -34,6 +34,7 @@ from tests.services.launch import Launched
 from tests.services.proxy import FaultProxy, fault_proxy
 from tests.simulation.delivery.clockwork import DRAIN_SECONDS, DUE_SECONDS_MAX, KIND, ROLE, SETTINGS
 from tests.simulation.delivery.control import Control
+from tests.simulation.delivery.insisting import TRIES_SECONDS, insist
 from tests.simulation.delivery.model import Model, Wanted
 from tests.simulation.delivery.operations import REPLICAS_MAX, Schedule
 from tests.simulation.delivery.replica import CHAIN_ID, Doom, Replica, coordination_on, kill_at_step, queues_on
@@ -44,11 +45,8 @@ from tests.simulation.invariants import check_always, check_published
 REST_SECONDS = 30.0
 # How late a publisher of a healthy replica may be: a lease, a poll, and the machine's own hiccups.
 LATE_SECONDS_MAX = 8.0
-TRIES_SECONDS = 20.0
 
 _MILLISECOND = timedelta(milliseconds=1)
-
-T = TypeVar("T")
 
 
 @define
@@ -293,7 +291,7 @@ class Driver:
             ends = Ends(self.database, SETTINGS.attempts_max)
             for attempt in stale:
                 end = End(attempt, cast("Any", verdict), {"result": "stolen", "message": "stolen"})
-                answers = await self.insist(partial(ends.end_all_if_current, [end]))
+                answers = await insist(partial(ends.end_all_if_current, [end]))
                 assert all(isinstance(answer, StaleAttempt) for answer in answers), f"I6: a stale end stood: {attempt}"
 
     async def do_begin_again(self, number: int) -> None:
@@ -312,24 +310,24 @@ class Driver:
                 environment=self.environment,
                 kinds=[KIND],
             )
-            await self.insist(ask)
+            await insist(ask)
 
     # People
 
     async def do_pause(self, whole_role: bool) -> None:
-        await self.insist(partial(self.control.pause, "" if whole_role else KIND))
+        await insist(partial(self.control.pause, "" if whole_role else KIND))
 
     async def do_resume(self, whole_role: bool) -> None:
-        await self.insist(partial(self.control.resume, "" if whole_role else KIND))
+        await insist(partial(self.control.resume, "" if whole_role else KIND))
 
     async def do_cancel(self, number: int) -> None:
         for wanted in self.wanted(number):
-            if await self.insist(partial(self.control.cancel, wanted.job_id)):
+            if await insist(partial(self.control.cancel, wanted.job_id)):
                 wanted.was_cancelled = True
 
     async def do_replay(self, number: int) -> None:
         for wanted in self.wanted(number):
-            attempts_before = await self.insist(partial(self.control.replay, wanted.job_id))
+            attempts_before = await insist(partial(self.control.replay, wanted.job_id))
             if attempts_before is not None:
                 wanted.attempts_before = attempts_before
                 # A replay is due at once.
@@ -337,7 +335,7 @@ class Driver:
                 wanted.was_cancelled = False
 
     async def do_limit(self, limit_key: str, concurrent_max: int) -> None:
-        await self.insist(partial(self.control.limit, limit_key, concurrent_max))
+        await insist(partial(self.control.limit, limit_key, concurrent_max))
 
     # The end
 
@@ -351,7 +349,7 @@ class Driver:
         for replica in self.replicas:
             replica.doom = None
         for kind in ("", KIND):
-            await self.insist(partial(self.control.resume, kind))
+            await insist(partial(self.control.resume, kind))
         healthy = self.start_replica()
         began_at = trio.current_time()
         with trio.move_on_after(REST_SECONDS) as patience:
@@ -396,14 +394,14 @@ class Driver:
             async with self.database.connection() as connection:
                 await check_always(connection, CHAIN_ID, self.environment, due_seconds_max=DUE_SECONDS_MAX)
 
-        await self.insist(ask)
+        await insist(ask)
 
     async def check_published(self) -> None:
         async def ask() -> None:
             async with self.database.connection() as connection:
                 await check_published(connection, CHAIN_ID, self.environment, late_seconds_max=LATE_SECONDS_MAX)
 
-        await self.insist(ask)
+        await insist(ask)
 
     async def told(self) -> str:
         """What has not come to rest, for the one who reads the failure."""
@@ -458,21 +456,10 @@ class Driver:
             async with self.database.connection() as connection:
                 return await connection.fetch(sql, *arguments)
 
-        return await self.insist(ask)
+        return await insist(ask)
 
     async def ask(self, sql: str, *arguments: object) -> Any:
         return (await self.rows(sql, *arguments))[0][0]
-
-    async def insist(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do it again while PostgreSQL is away. What PostgreSQL refuses is an error of the test, or a find."""
-        with trio.fail_after(TRIES_SECONDS):
-            while True:
-                try:
-                    return await work()
-                except (Refused, Conflict):
-                    raise
-                except StorageError:
-                    await trio.sleep(0.02)
 
 
 @asynccontextmanager
