@@ -8,11 +8,23 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from rpc.foreign_text import printable
 from rpc.members import Members, array_of, boolean
 from rpc.quantities import Unreadable, address20, bloom256, data, excerpt, hash32, quantity, uint64, uint256
-from rpc.values import FeeHistory, Header, Log, Receipt, Transaction
+from rpc.values import AccountProof, FeeHistory, Header, Log, Receipt, StorageProof, Transaction
 
 _TOPICS_MAX = 4
+_UNKNOWN_MEMBERS_MAX = 8
+_UNKNOWN_NAME_CHARACTERS_MAX = 40
+# What a node tells of a block beside its header.
+_BESIDE_THE_HEADER = frozenset({"hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals"})
+_HEADER_MEMBERS = frozenset(
+    {
+        *("parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"),
+        *("difficulty", "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas"),
+        *("withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash"),
+    }
+)
 _TYPE_MAX = 0x7F  # EIP-2718
 
 
@@ -33,7 +45,29 @@ def header(document: object) -> Header:
         transactions_root=block.read("transactionsRoot", hash32),
         logs_bloom=block.read("logsBloom", bloom256),
         miner=block.read("miner", address20),
+        # Needed for the block's hash alone: a node that leaves one out is believed by vote, never by proof.
+        uncles_hash=block.read_if_there("sha3Uncles", hash32),
+        difficulty=block.read_if_there("difficulty", uint256),
+        extra_data=block.read_if_there("extraData", data),
+        mix_hash=block.read_if_there("mixHash", hash32),
+        nonce=block.read_if_there("nonce", _block_nonce),
+        # Each absent before its fork: Shanghai, Cancun, Cancun, Cancun, Prague.
+        withdrawals_root=block.read_if_there("withdrawalsRoot", hash32),
+        blob_gas_used=block.read_if_there("blobGasUsed", uint64),
+        excess_blob_gas=block.read_if_there("excessBlobGas", uint64),
+        parent_beacon_block_root=block.read_if_there("parentBeaconBlockRoot", hash32),
+        requests_hash=block.read_if_there("requestsHash", hash32),
+        unknown_members=_unknown_members(block),
     )
+
+
+def _block_nonce(value: object) -> bytes:
+    return data(value, 8)
+
+
+def _unknown_members(block: Members) -> tuple[str, ...]:
+    unknown = sorted(set(block.values) - _HEADER_MEMBERS - _BESIDE_THE_HEADER)
+    return tuple(printable(name, _UNKNOWN_NAME_CHARACTERS_MAX) for name in unknown[:_UNKNOWN_MEMBERS_MAX])
 
 
 def log(document: object) -> Log:
@@ -80,6 +114,7 @@ def receipt(document: object) -> Receipt:
         effective_gas_price_wei=members.read("effectiveGasPrice", uint256),
         logs=members.read("logs", array_of(log)),
         type=members.read("type", _transaction_type),
+        logs_bloom=members.read_if_there("logsBloom", bloom256),
     )
     _require_one_story(parsed)
     return parsed
@@ -156,6 +191,36 @@ def fee_history(document: object, percentiles: int) -> FeeHistory:
     if percentiles and [len(row) for row in parsed.reward_wei] != [percentiles] * blocks:
         raise Unreadable(f"fee history: reward is not {blocks} rows of {percentiles}")
     return parsed
+
+
+def account_proof(document: object) -> AccountProof:
+    """The answer of eth_getProof."""
+    members = Members.of(document, "account proof")
+    return AccountProof(
+        address=members.read("address", address20),
+        nonce=members.read("nonce", uint64),
+        balance_wei=members.read("balance", uint256),
+        code_hash=members.read("codeHash", hash32),
+        storage_root=members.read("storageHash", hash32),
+        nodes=members.read("accountProof", array_of(data)),
+        storage=members.read("storageProof", array_of(_storage_proof)),
+    )
+
+
+def _storage_proof(document: object) -> StorageProof:
+    members = Members.of(document, "storage proof")
+    return StorageProof(
+        slot=members.read("key", _slot),
+        value=members.read("value", uint256),
+        nodes=members.read("proof", array_of(data)),
+    )
+
+
+def _slot(value: object) -> int:
+    """A storage slot: nodes write it as a quantity, as 32 bytes, or as it was asked."""
+    if isinstance(value, str) and len(value) == 66:
+        return int.from_bytes(data(value, 32), "big")
+    return uint256(value)
 
 
 def _status(value: object) -> int:

@@ -1,7 +1,7 @@
 """What a node tells, as typed values: quantities are int, hashes and addresses bytes, absent is None.
 
-Each value is a projection: exactly the fields that decisions and votes rest on (RPC-5). Fields that differ between
-honest nodes (block timestamps in logs, L1 fees, blob prices, the form of the bloom) are left out.
+Each value is a projection: exactly the fields that decisions, votes and proofs rest on (RPC-5, RPC-11). Fields that
+differ between honest nodes (block timestamps in logs, L1 fees, blob prices) are left out, or no part of equality.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ def _hex(content: bytes | tuple[bytes, ...] | None) -> str:
 
 @frozen
 class Header:
-    """A block header. `base_fee_per_gas_wei` is None before London (EIP-1559)."""
+    """A block header, with every field that its hash is made of through Osaka.
+
+    A field is None where the block's fork did not have it yet: `base_fee_per_gas_wei` before London (EIP-1559), the
+    fields after it before Shanghai, Cancun and Prague. The proof-of-work fields are None only where a node leaves them
+    out; then the hash cannot be recomputed (`rpc.proofs.header_hash`).
+    """
 
     number: int
     hash: bytes = field(repr=_hex)
@@ -34,6 +39,19 @@ class Header:
     transactions_root: bytes = field(repr=_hex)
     logs_bloom: bytes = field(repr=False)
     miner: bytes = field(repr=_hex)
+    uncles_hash: bytes | None = field(default=None, repr=_hex)
+    difficulty: int | None = None
+    extra_data: bytes | None = field(default=None, repr=_hex)
+    mix_hash: bytes | None = field(default=None, repr=_hex)
+    nonce: bytes | None = field(default=None, repr=_hex)
+    withdrawals_root: bytes | None = field(default=None, repr=_hex)
+    blob_gas_used: int | None = None
+    excess_blob_gas: int | None = None
+    parent_beacon_block_root: bytes | None = field(default=None, repr=_hex)
+    requests_hash: bytes | None = field(default=None, repr=_hex)
+    # What else the node told of the block: a later fork's field may be among it, and is then named where the hash does
+    # not come out. Nodes add their own, so it is no part of a vote.
+    unknown_members: tuple[str, ...] = field(default=(), eq=False)
 
 
 @frozen
@@ -73,6 +91,8 @@ class Receipt:
     effective_gas_price_wei: int
     logs: tuple[Log, ...]
     type: int
+    # Follows from the logs. Some nodes leave it out, so it is no part of a vote; where told, a proof checks it.
+    logs_bloom: bytes | None = field(default=None, eq=False, repr=False)
 
     @property
     def succeeded(self) -> bool:
@@ -123,3 +143,29 @@ class FeeHistory:
     base_fee_per_gas_wei: tuple[int, ...]
     gas_used_ratio: tuple[Decimal, ...]
     reward_wei: tuple[tuple[int, ...], ...]
+
+
+@frozen
+class StorageProof:
+    """One slot of a contract's storage, and the trie nodes from the storage root down to its place."""
+
+    slot: int
+    value: int
+    nodes: tuple[bytes, ...] = field(repr=False)
+
+
+@frozen
+class AccountProof:
+    """What a node says about an account at one block, with the trie nodes that prove it against the block's state root.
+
+    Nothing here is proven by itself: `rpc.proofs.verify_account` does that. An account that does not exist has nonce
+    and balance 0, and nodes that end beside its place.
+    """
+
+    address: bytes = field(repr=_hex)
+    nonce: int
+    balance_wei: int
+    code_hash: bytes = field(repr=_hex)
+    storage_root: bytes = field(repr=_hex)
+    nodes: tuple[bytes, ...] = field(repr=False)
+    storage: tuple[StorageProof, ...]

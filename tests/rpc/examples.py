@@ -58,6 +58,16 @@ def block(**changes: Any) -> dict[str, Any]:
         "transactionsRoot": "0x" + "0c" * 32,
         "logsBloom": "0x" + "00" * 256,
         "miner": ADDRESS,
+        "sha3Uncles": "0x" + "0d" * 32,
+        "difficulty": "0x0",
+        "extraData": "0x0102",
+        "mixHash": "0x" + "0e" * 32,
+        "nonce": "0x" + "00" * 8,
+        "withdrawalsRoot": "0x" + "0f" * 32,
+        "blobGasUsed": "0x20000",
+        "excessBlobGas": "0x0",
+        "parentBeaconBlockRoot": "0x" + "1a" * 32,
+        "requestsHash": "0x" + "1b" * 32,
         "transactions": transactions,
     } | changes
 
@@ -88,6 +98,18 @@ def fee_history(**changes: Any) -> dict[str, Any]:
         "baseFeePerGas": ["0x7", "0x8", "0x9"],
         "gasUsedRatio": [0, Decimal("0.5")],
         "reward": [["0x1", "0x2"], ["0x1", "0x3"]],
+    } | changes
+
+
+def account_proof(**changes: Any) -> dict[str, Any]:
+    return {
+        "address": ADDRESS,
+        "nonce": "0x1",
+        "balance": "0x10",
+        "codeHash": "0x" + "0a" * 32,
+        "storageHash": "0x" + "0b" * 32,
+        "accountProof": ["0x01"],
+        "storageProof": [{"key": "0x" + "00" * 31 + "07", "value": "0x8", "proof": ["0x02", "0x03"]}],
     } | changes
 
 

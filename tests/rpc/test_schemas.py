@@ -27,18 +27,24 @@ SCHEMAS: dict[str, tuple[Callable[[object], object], dict[str, Any]]] = {
     "receipt": (schemas.receipt, examples.receipt()),
     "transaction": (schemas.transaction, examples.transaction()),
     "fee_history": (fee_history, examples.fee_history()),
+    "account_proof": (schemas.account_proof, examples.account_proof()),
 }
-IGNORED = {"header": {"transactions"}, "receipt": {"logsBloom"}}
+IGNORED = {"header": {"transactions"}}
+# What only the block's hash is made of, and what older forks lack.
+HASHED_ONLY = {
+    *("baseFeePerGas", "sha3Uncles", "difficulty", "extraData", "mixHash", "nonce"),
+    *("withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash"),
+}
 ABSENT_ALLOWED = {
-    "header": {"baseFeePerGas"},
+    "header": HASHED_ONLY,
     "log": {"removed"},
-    "receipt": {"contractAddress"},
+    "receipt": {"contractAddress", "logsBloom"},
     "transaction": {"chainId", "gasPrice"},
 }
 NULL_ALLOWED = {
-    "header": {"baseFeePerGas"},
+    "header": HASHED_ONLY,
     "log": {"removed"},
-    "receipt": {"contractAddress", "to"},
+    "receipt": {"contractAddress", "to", "logsBloom"},
     "transaction": {"chainId", "gasPrice", "to"},
 }
 # Members that a value may lack, but not beside the others of the example.
