@@ -13,21 +13,26 @@ from typing import Literal, TypeAlias, TypeVar
 from attrs import frozen
 
 from rpc import schemas
+from rpc.block_transactions import OtherTransaction, SignedTransaction
+from rpc.block_transactions import block_transactions as block_transactions_of
 from rpc.foreign_text import printable
 from rpc.members import array_of, text
 from rpc.quantities import Unreadable, as_data, as_quantity, data, hash32, uint64, uint256
 from rpc.reads import Call
-from rpc.values import FeeHistory, Header, Log, Receipt, Transaction
+from rpc.values import AccountProof, FeeHistory, Header, Log, Receipt, Transaction
 
 __all__ = [
     "BlockRef",
     "BlockTag",
     "Call",
     "CallRequest",
+    "account_proof",
     "balance",
     "block_by_hash",
     "block_by_number",
     "block_number",
+    "block_receipts",
+    "block_transactions",
     "call",
     "chain_id",
     "client_version",
@@ -122,6 +127,53 @@ def block_by_hash(block_hash: bytes) -> Call[Header | None]:
         return header
 
     return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), False), parse)
+
+
+def block_transactions(block_hash: bytes) -> Call[tuple[SignedTransaction | OtherTransaction, ...] | None]:
+    """A block's transactions in order, with all that was signed; None where the node does not know the block."""
+
+    def parse(answer: object) -> tuple[SignedTransaction | OtherTransaction, ...] | None:
+        transactions = _or_none(answer, block_transactions_of)
+        for place, transaction in enumerate(transactions or ()):
+            _require_about(block_hash, transaction.block_hash, "transactions of block")
+            _require_place(place, transaction.index, "transaction")
+        return transactions
+
+    return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), True), parse)
+
+
+def block_receipts(block_hash: bytes) -> Call[tuple[Receipt, ...] | None]:
+    """The receipts of a block's transactions in order; None where the node does not know the block.
+
+    Not every node serves it, and some refuse its size.
+    """
+
+    def parse(answer: object) -> tuple[Receipt, ...] | None:
+        receipts = _or_none(answer, array_of(schemas.receipt))
+        for place, receipt in enumerate(receipts or ()):
+            _require_about(block_hash, receipt.block_hash, "receipts of block")
+            _require_place(place, receipt.transaction_index, "receipt")
+        return receipts
+
+    # By plain hash: EIP-1898's form is optional here, and the block's own hash in the answer is checked anyway.
+    return Call("eth_getBlockReceipts", (as_data(block_hash, _HASH_BYTES),), parse)
+
+
+def account_proof(address: bytes, slots: Sequence[int], block: BlockRef) -> Call[AccountProof]:
+    """Nonce, balance, code hash and storage at `slots` of an account after `block`, with the trie nodes to prove them.
+
+    Prove the answer with `rpc.proofs.verify_account`. Not every node serves it, and few for old blocks.
+    """
+
+    def parse(answer: object) -> AccountProof:
+        proof = schemas.account_proof(answer)
+        _require_about(address, proof.address, "account")
+        if (told := [item.slot for item in proof.storage]) != list(slots):
+            raise Unreadable(f"asked for {len(slots)} storage slots, got {len(told)}, or others")
+        return proof
+
+    keys = [as_data(slot.to_bytes(32, "big")) for slot in slots]
+    return Call("eth_getProof", (as_data(address, _ADDRESS_BYTES), keys, _block(block)), parse)
 
 
 def transaction_by_hash(transaction_hash: bytes) -> Call[Transaction | None]:
@@ -256,6 +308,11 @@ def _matches(event: Log, addresses: Sequence[bytes], topics: Sequence[Sequence[b
 
 def _or_none(answer: object, parse: Callable[[object], T]) -> T | None:
     return None if answer is None else parse(answer)
+
+
+def _require_place(place: int, told: int, what: str) -> None:
+    if place != told:
+        raise Unreadable(f"{what} {told} stands in place {place} of its block")
 
 
 def _require_about(asked: bytes, got: bytes, what: str) -> None:

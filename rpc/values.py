@@ -11,10 +11,10 @@ from decimal import Decimal
 from attrs import field, frozen
 
 
-def _hex(content: bytes | tuple[bytes, ...] | None) -> str:
+def shown_hex(content: bytes | tuple[bytes, ...] | None) -> str:
     """Bytes as people know them from explorers and logs."""
     if isinstance(content, tuple):
-        return f"({', '.join(_hex(item) for item in content)})"
+        return f"({', '.join(shown_hex(item) for item in content)})"
     return "None" if content is None else "0x" + content.hex()
 
 
@@ -28,27 +28,27 @@ class Header:
     """
 
     number: int
-    hash: bytes = field(repr=_hex)
-    parent_hash: bytes = field(repr=_hex)
+    hash: bytes = field(repr=shown_hex)
+    parent_hash: bytes = field(repr=shown_hex)
     timestamp_seconds: int
     base_fee_per_gas_wei: int | None
     gas_limit: int
     gas_used: int
-    receipts_root: bytes = field(repr=_hex)
-    state_root: bytes = field(repr=_hex)
-    transactions_root: bytes = field(repr=_hex)
+    receipts_root: bytes = field(repr=shown_hex)
+    state_root: bytes = field(repr=shown_hex)
+    transactions_root: bytes = field(repr=shown_hex)
     logs_bloom: bytes = field(repr=False)
-    miner: bytes = field(repr=_hex)
-    uncles_hash: bytes | None = field(default=None, repr=_hex)
+    miner: bytes = field(repr=shown_hex)
+    uncles_hash: bytes | None = field(default=None, repr=shown_hex)
     difficulty: int | None = None
-    extra_data: bytes | None = field(default=None, repr=_hex)
-    mix_hash: bytes | None = field(default=None, repr=_hex)
-    nonce: bytes | None = field(default=None, repr=_hex)
-    withdrawals_root: bytes | None = field(default=None, repr=_hex)
+    extra_data: bytes | None = field(default=None, repr=shown_hex)
+    mix_hash: bytes | None = field(default=None, repr=shown_hex)
+    nonce: bytes | None = field(default=None, repr=shown_hex)
+    withdrawals_root: bytes | None = field(default=None, repr=shown_hex)
     blob_gas_used: int | None = None
     excess_blob_gas: int | None = None
-    parent_beacon_block_root: bytes | None = field(default=None, repr=_hex)
-    requests_hash: bytes | None = field(default=None, repr=_hex)
+    parent_beacon_block_root: bytes | None = field(default=None, repr=shown_hex)
+    requests_hash: bytes | None = field(default=None, repr=shown_hex)
     # What else the node told of the block: a later fork's field may be among it, and is then named where the hash does
     # not come out. Nodes add their own, so it is no part of a vote.
     unknown_members: tuple[str, ...] = field(default=(), eq=False)
@@ -58,14 +58,14 @@ class Header:
 class Log:
     """An event of a mined transaction. `log_index` counts within the block; `removed` marks one undone by a reorg."""
 
-    address: bytes = field(repr=_hex)
-    topics: tuple[bytes, ...] = field(repr=_hex)
-    data: bytes = field(repr=_hex)
+    address: bytes = field(repr=shown_hex)
+    topics: tuple[bytes, ...] = field(repr=shown_hex)
+    data: bytes = field(repr=shown_hex)
     log_index: int
     removed: bool
-    transaction_hash: bytes = field(repr=_hex)
+    transaction_hash: bytes = field(repr=shown_hex)
     transaction_index: int
-    block_hash: bytes = field(repr=_hex)
+    block_hash: bytes = field(repr=shown_hex)
     block_number: int
 
 
@@ -77,15 +77,15 @@ class Receipt:
     state root instead of the outcome; then neither `succeeded` nor `reverted` holds, and nothing may be concluded.
     """
 
-    transaction_hash: bytes = field(repr=_hex)
+    transaction_hash: bytes = field(repr=shown_hex)
     transaction_index: int
-    block_hash: bytes = field(repr=_hex)
+    block_hash: bytes = field(repr=shown_hex)
     block_number: int
     status: int | None
-    post_state_root: bytes | None = field(repr=_hex)
-    sender: bytes = field(repr=_hex)
-    to: bytes | None = field(repr=_hex)
-    contract_address: bytes | None = field(repr=_hex)
+    post_state_root: bytes | None = field(repr=shown_hex)
+    sender: bytes = field(repr=shown_hex)
+    to: bytes | None = field(repr=shown_hex)
+    contract_address: bytes | None = field(repr=shown_hex)
     gas_used: int
     cumulative_gas_used: int
     effective_gas_price_wei: int
@@ -110,19 +110,19 @@ class Transaction:
     For type 2 and above the two fee limits are there; `gas_price_wei` is then what was or would be paid.
     """
 
-    hash: bytes = field(repr=_hex)
+    hash: bytes = field(repr=shown_hex)
     type: int
-    sender: bytes = field(repr=_hex)
-    to: bytes | None = field(repr=_hex)
+    sender: bytes = field(repr=shown_hex)
+    to: bytes | None = field(repr=shown_hex)
     nonce: int
     value_wei: int
     gas_limit: int
-    input: bytes = field(repr=_hex)
+    input: bytes = field(repr=shown_hex)
     chain_id: int | None
     gas_price_wei: int | None
     max_fee_per_gas_wei: int | None
     max_priority_fee_per_gas_wei: int | None
-    block_hash: bytes | None = field(repr=_hex)
+    block_hash: bytes | None = field(repr=shown_hex)
     block_number: int | None
     transaction_index: int | None
 
@@ -162,10 +162,10 @@ class AccountProof:
     and balance 0, and nodes that end beside its place.
     """
 
-    address: bytes = field(repr=_hex)
+    address: bytes = field(repr=shown_hex)
     nonce: int
     balance_wei: int
-    code_hash: bytes = field(repr=_hex)
-    storage_root: bytes = field(repr=_hex)
+    code_hash: bytes = field(repr=shown_hex)
+    storage_root: bytes = field(repr=shown_hex)
     nodes: tuple[bytes, ...] = field(repr=False)
     storage: tuple[StorageProof, ...]
