@@ -114,11 +114,17 @@ class ProvenReads:
                 proof = await self._attempt(self._members[place], lambda member: prove(member, header), search)
                 if proof is not None:
                     self._first = place
-                    return Proven(proof[0], self._members[place].shown, (agreement,), tuple(search.refuted))
+                    return Proven(
+                        proof[0], self._members[place].shown, (agreement,), tuple(search.refuted), tuple(search.reasons)
+                    )
         if vote is None:
             raise NotProven(search.subject, tuple(search.reasons))
-        value, votes = await vote(self._trusted(search))
-        return Proven(value, None, (agreement, *votes), tuple(search.refuted))
+        try:
+            value, votes = await vote(self._trusted(search))
+        except RpcError as error:
+            error.add_note(f"{search.subject}: votes decide, because nothing is proven ({'; '.join(search.reasons)})")
+            raise
+        return Proven(value, None, (agreement, *votes), tuple(search.refuted), tuple(search.reasons))
 
     def _in_turn(self) -> list[int]:
         return [self._first, *(place for place in range(len(self._members)) if place != self._first)]

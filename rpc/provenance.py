@@ -56,13 +56,15 @@ class Proven(Generic[T_co]):
     """An answer, and what it rests on.
 
     `by` is the endpoint whose answer was proven; None where votes decided. `agreements` are what a majority agreed on:
-    the header of the block, or then the votes themselves after it. `refuted` are the endpoints that lied.
+    the header of the block, or then the votes themselves after it. `refuted` are the endpoints that lied. `reasons`
+    say for each endpoint that was asked and proved nothing, why.
     """
 
     value: T_co
     by: str | None
     agreements: tuple[Agreement[object], ...] = field(repr=False)
     refuted: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @frozen
