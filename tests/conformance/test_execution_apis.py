@@ -18,6 +18,8 @@ from rpc.values import Receipt
 from tests.conformance.published import ASKED, FOLDER, pairs
 
 URL = EndpointUrl.parse("http://published.invalid")
+# Published with parameters that we never send: any call, blocks by tag, storage slots in short.
+ASKED_OTHERWISE = {"eth_call", "eth_estimateGas", "eth_getBlockReceipts", "eth_getProof"}
 
 if not FOLDER.is_dir():
     pytest.skip(f"no published answers: {FOLDER} does not exist", allow_module_level=True)

@@ -12,6 +12,7 @@ from attrs import evolve
 from rpc.proof_errors import NotProven
 from rpc.proven import ProvenReads
 from rpc.provenance import Refutation
+from rpc.values import Receipt
 from tayho.custody.recovery import recovered
 from tests.rpc.blocks import Block, block, named
 from tests.rpc.proven_world import Majority, Told, all_failed, failed, other_root, too_large, unknown, unserved
@@ -58,6 +59,43 @@ async def test_two_liars_of_three_are_refuted() -> None:
     assert refuted[0].error.what == "receiptsRoot"
     assert isinstance(refuted[0].told, list)
     assert len(refuted[0].told) == 1
+
+
+def exchanged(receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
+    """Two receipts under each other's transaction, their events too: the receipts root does not see it."""
+    first, second, *others = receipts
+    return (under(first, second.transaction_hash), under(second, first.transaction_hash), *others)
+
+
+def under(receipt: Receipt, name: bytes) -> Receipt:
+    logs = tuple(evolve(log, transaction_hash=name) for log in receipt.logs)
+    return evolve(receipt, transaction_hash=name, logs=logs)
+
+
+async def test_a_receipt_of_another_transaction_is_refuted() -> None:
+    """Goal: a true receipt of the same block under a wrong name is a lie too. Method: two names exchanged."""
+    refuted: list[Refutation] = []
+    wanted = MADE.transactions[0].hash
+    proven = await reads(told([{RECEIPTS: exchanged}] * 2 + [{}]), refuted).receipts(MADE.header.hash, [wanted])
+    assert (proven.value, proven.by) == ({wanted: MADE.receipts[0]}, "http://c")
+    assert [each.error.what for each in refuted] == ["transactionHash"] * 2
+
+
+def of_somebody_else(transactions: Any) -> Any:
+    """The block's transactions with one that was never in it; its hash is its own."""
+    if isinstance(transactions, tuple):
+        stranger = block(Random(99), 1).transactions[0]
+        return (evolve(stranger, block_hash=MADE.header.hash), *transactions[1:])
+    return transactions
+
+
+async def test_a_transaction_that_is_not_in_the_block_is_refuted() -> None:
+    """Goal: no receipt for what was never mined. Method: the list of transactions names a stranger, consistently."""
+    stranger = block(Random(99), 1).transactions[0].hash
+    lies = {BLOCK: of_somebody_else, RECEIPTS: lambda answer: (under(answer[0], stranger), *answer[1:])}
+    members = told([lies, {}, {}])
+    proven = await reads(members).receipts(MADE.header.hash, [stranger])
+    assert (proven.value, proven.by) == ({stranger: None}, "http://b")
 
 
 async def test_liars_are_not_heard_where_votes_decide() -> None:
