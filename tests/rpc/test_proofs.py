@@ -119,6 +119,18 @@ def test_a_receipt_under_anothers_name_is_refuted() -> None:
         verify(evolve(made, receipts=tuple(receipts)))
 
 
+@pytest.mark.parametrize("blobs", [False, True])
+def test_a_list_of_transactions_that_makes_another_root_is_not_believed(blobs: bool) -> None:
+    """Goal: a list whose every hash is its own must still be the block's. Method: leave one out, with blobs or not."""
+    made = next(
+        made
+        for made in (block(Random(seed), 4) for seed in range(99))
+        if any(each.type == 3 for each in made.transactions[:3]) == blobs
+    )
+    with pytest.raises(Unprovable if blobs else ProofRefuted, match="transactionsRoot"):
+        proofs.verify_transactions(made.header, made.transactions[:3])
+
+
 def without_later_forks(header: Header, names: int) -> Header:
     """The header of a chain before its last so many additions."""
     optional = (

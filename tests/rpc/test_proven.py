@@ -81,21 +81,38 @@ async def test_a_receipt_of_another_transaction_is_refuted() -> None:
     assert [each.error.what for each in refuted] == ["transactionHash"] * 2
 
 
-def of_somebody_else(transactions: Any) -> Any:
-    """The block's transactions with one that was never in it; its hash is its own."""
-    if isinstance(transactions, tuple):
-        stranger = block(Random(99), 1).transactions[0]
-        return (evolve(stranger, block_hash=MADE.header.hash), *transactions[1:])
-    return transactions
+STRANGER = next(
+    made
+    for made in (block(Random(seed), 1) for seed in range(99))
+    if made.transactions[0].type == MADE.transactions[0].type
+)
 
 
-async def test_a_transaction_that_is_not_in_the_block_is_refuted() -> None:
-    """Goal: no receipt for what was never mined. Method: the list of transactions names a stranger, consistently."""
-    stranger = block(Random(99), 1).transactions[0].hash
-    lies = {BLOCK: of_somebody_else, RECEIPTS: lambda answer: (under(answer[0], stranger), *answer[1:])}
-    members = told([lies, {}, {}])
+def of_a_stranger(answer: Any) -> Any:
+    """The block with a transaction that was never in it in the first place, and a receipt that fits it in all."""
+    if answer == MADE.header:
+        return answer
+    name = STRANGER.transactions[0].hash
+    if answer == MADE.transactions:
+        return (evolve(STRANGER.transactions[0], block_hash=MADE.header.hash), *answer[1:])
+    stranger, first = STRANGER.receipts[0], under(answer[0], name)
+    fitting = evolve(
+        first,
+        sender=stranger.sender,
+        to=stranger.to,
+        contract_address=stranger.contract_address,
+        effective_gas_price_wei=stranger.effective_gas_price_wei,
+    )
+    return (fitting, *answer[1:])
+
+
+async def test_a_transaction_that_is_not_in_the_block_is_not_believed() -> None:
+    """Goal: no receipt for what was never mined. Method: a stranger told as mined, everything fitting but the root."""
+    stranger = STRANGER.transactions[0].hash
+    members = told([{BLOCK: of_a_stranger, RECEIPTS: of_a_stranger}, {}, {}])
     proven = await reads(members).receipts(MADE.header.hash, [stranger])
     assert (proven.value, proven.by) == ({stranger: None}, "http://b")
+    assert "transactionsRoot" in proven.reasons[0]
 
 
 async def test_liars_are_not_heard_where_votes_decide() -> None:
@@ -134,6 +151,19 @@ async def test_a_header_that_two_tell_falsely_is_not_believed() -> None:
     lies = {BLOCK: lambda answer: other_root(answer) if answer == MADE.header else answer, RECEIPTS: unserved}
     proven = await reads(told([lies, lies, {}])).receipts(MADE.header.hash, [MADE.transactions[0].hash])
     assert (proven.value[MADE.transactions[0].hash], proven.by) == (MADE.receipts[0], "http://c")
+
+
+async def test_a_header_that_one_tells_is_verified_too() -> None:
+    """Goal: no header is taken that does not make the hash. Method: a false majority, then another lie when asked."""
+    first = iter([other_root(MADE.header)])
+
+    def another_each_time(answer: Any) -> Any:
+        return next(first, evolve(MADE.header, receipts_root=b"\x07" * 32)) if answer == MADE.header else answer
+
+    lies = {BLOCK: lambda answer: other_root(answer) if answer == MADE.header else answer, RECEIPTS: unserved}
+    members = told([{BLOCK: another_each_time, RECEIPTS: unserved}, lies, {}])
+    proven = await reads(members).receipts(MADE.header.hash, [MADE.transactions[0].hash])
+    assert (proven.value[MADE.transactions[0].hash], proven.by, proven.refuted) == (MADE.receipts[0], "http://c", ())
 
 
 async def test_a_chain_whose_headers_we_cannot_hash_is_voted_on() -> None:
