@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from rpc.hosts import host_of, repeated_hosts
 from tayho.config import variables as table
 from tayho.config.errors import Problem
-from tayho.config.hosts import host_of, repeated_hosts
 from tayho.config.kinds import quoted
 from tayho.config.reading import Texts
 from tayho.config.secret_kinds import names_cluster

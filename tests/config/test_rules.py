@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tayho.config.hosts import host_of, repeated_hosts
+from rpc.hosts import host_of, repeated_hosts
 from tayho.config.variables import VARIABLES
 from tests.config.environments import KEY_HEX, KEYS, LIVE, SIGNING, WATCHING, accepted, refused
 
