@@ -163,8 +163,9 @@ class Heads:
         return segment
 
     async def _reorganised(self, segment: Segment, height: int) -> Segment:
-        """Find where the chains part, record it, and go on from there. What is above follows with the next look."""
-        agreed = _agreed(await self._asked(range(segment.lowest, min(height, segment.top.number) + 1)))
+        """Find where the chains part, record it, and go on from there."""
+        highest = min(height, segment.top.number + WALK_BLOCKS_MAX)
+        agreed = _agreed(await self._asked(range(segment.lowest, highest + 1)))
         fork = segment.fork(agreed)
         changed = segment.lowest if fork is None else fork + 1
         old = segment.at(changed)

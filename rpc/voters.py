@@ -46,7 +46,7 @@ async def examine_voters(
             for voter in voters:
                 lookups.start_soon(voter.look_up, resolve)
     problems: list[str] = []
-    warnings = [f"{voter.shown}: does not resolve, so it is compared by its text" for voter in _unknown(voters)]
+    warnings = [f"{voter.shown} does not resolve, so it is compared by its text" for voter in _unknown(voters)]
     for one, other in combinations(voters, 2):
         if one.is_same_host(other):
             problems.append(

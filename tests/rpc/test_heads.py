@@ -1,4 +1,4 @@
-"""The conservative head: what a majority has reached, never backwards without a record, finality along parents (RPC-7)."""
+"""The conservative head: reached by a majority, backwards only with a record, finality along parents (RPC-7)."""
 
 from __future__ import annotations
 
