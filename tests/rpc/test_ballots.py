@@ -13,9 +13,8 @@ from rpc import methods, schemas
 from rpc.ballots import Agreed, AgreedRevert, Poll, majority_of
 from rpc.errors import EndpointFault, Malformed, NoQuorum, Reverted, RpcError, RpcRefused, is_passing
 from rpc.methods import CallRequest
-from rpc.values import Header, Log, Receipt, Transaction
 from tests.rpc import examples
-from tests.rpc.voting import away
+from tests.rpc.voting import away, forgeries_of
 
 RECEIPT = schemas.receipt(examples.receipt())
 HEADER = schemas.header(examples.block())
@@ -91,33 +90,11 @@ def test_an_agreed_revert_is_the_truth_of_a_call() -> None:
     assert isinstance(poll([REFUSED, REFUSED, b""], call).verdict(), NoQuorum)
 
 
-def other(value: object) -> object:
-    """The nearest value that is another."""
-    match value:
-        case bool():
-            return not value
-        case int():
-            return value + 1
-        case bytes():
-            return value[:-1] + bytes([value[-1] ^ 1]) if value else b"\0"
-        case (Log(), *_):
-            return value[:-1]
-        case tuple():
-            return value + value[:1]
-        case _:
-            return b"\1" * 32
-
-
-def forgeries(value: Any, kind: type) -> list[Any]:
-    fields = [attribute.name for attribute in kind.__attrs_attrs__]
-    return [pytest.param(value, evolve(value, **{name: other(getattr(value, name))}), id=name) for name in fields]
-
-
 SILENT_ON = {"contract_address", "gas_price_wei"}
 FORGED = [
-    *forgeries(RECEIPT, Receipt),
-    *forgeries(HEADER, Header),
-    *forgeries(TRANSACTION, Transaction),
+    pytest.param(honest, forged, id=f"{type(honest).__name__}-{name}")
+    for honest in (RECEIPT, HEADER, TRANSACTION)
+    for name, forged in forgeries_of(honest).items()
 ]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import trio
-from attrs import define, field
+from attrs import define, evolve, field, fields_dict
 
 from rpc import schemas
 from rpc.errors import EndpointFault, Malformed, RpcError, Transport
 from rpc.methods import Call
 from rpc.quantities import Unreadable
-from rpc.values import Header
+from rpc.values import Header, Log
 from tests.rpc import examples
 
 T = TypeVar("T")
@@ -89,3 +89,25 @@ def serving(chain: Callable[[], Blocks]) -> Callable[[Call[Any]], object]:
 
 def header_of(block: Mapping[str, Any]) -> Header:
     return schemas.header(dict(block))
+
+
+def forgeries_of(value: Any) -> dict[str, Any]:
+    """The value with one field forged, under the field's name, for each of its fields."""
+    return {name: evolve(value, **{name: _other(getattr(value, name))}) for name in fields_dict(type(value))}
+
+
+def _other(value: object) -> object:
+    """The nearest value that is another."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 1
+        case bytes():
+            return value[:-1] + bytes([value[-1] ^ 1]) if value else b"\0"
+        case (Log(), *_):
+            return value[:-1]
+        case tuple():
+            return (*value, *value[:1]) or (b"\1" * 32,)
+        case _:
+            return b"\1" * 32
