@@ -111,7 +111,7 @@ async def test_a_final_block_that_real_nodes_replace(nodes: Nodes) -> None:
 
 async def test_a_nonce_is_agreed_at_the_block_of_the_head(nodes: Nodes) -> None:
     """Goal: a confirmed nonce is what two of three have after one agreed block, and pools do not count. Method: a
-    transaction in all pools, mined by two; then nonces at the liar's own height."""
+    transaction in all pools, mined by two; a liar's account; and one node that is a block ahead of the other."""
     raw = signed(0, to=NOBODY, value_wei=5)
     await nodes.mine(1)
     for endpoint in nodes.endpoints:
@@ -126,6 +126,10 @@ async def test_a_nonce_is_agreed_at_the_block_of_the_head(nodes: Nodes) -> None:
     await nodes.tell("anvil_setNonce", f"0x{SENDER.hex()}", "0x63", only=(2,))
     sight = await truth.look([], [SENDER], 1)
     assert (sight.nonces[SENDER], sight.pending_nonces[SENDER]) == (1, 1)
+    await nodes.endpoints[0].ask(methods.send_raw_transaction(signed(1, to=NOBODY)))
+    await nodes.mine(1, only=(0,))
+    sight = await truth.look([], [SENDER], 1)
+    assert (sight.head.number, sight.nonces[SENDER]) == (2, 1)
     assert sight.failures == ()
 
 
