@@ -9,9 +9,15 @@ No text in here contains the endpoint's URL beyond scheme, host and port (RPC-10
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import field, frozen
+
+from rpc.foreign_text import printable
+
+if TYPE_CHECKING:
+    from rpc.ballots import Vote
 
 Stage: TypeAlias = Literal["slot", "chain check", "headers", "body"]
 """Where an exchange stood: waiting for one of our own connections, for the chain id, for headers, for the body."""
@@ -150,13 +156,60 @@ class Reverted(RpcRefused):
     reason: str | None = None
 
 
+_ANSWER_CHARACTERS_MAX = 200
+
+
+@frozen
+class NoQuorum(RpcError):
+    """No majority of the configured voters agrees, so nothing may be concluded. `votes` is what each one said."""
+
+    method: str
+    needed: int
+    voters: tuple[str, ...]
+    votes: tuple[Vote, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        said = {vote.voter: vote.outcome for vote in self.votes}
+        answers = "; ".join(f"{voter}: {_in_short(said, voter)}" for voter in self.voters)
+        return f"{self.method}: {self.needed} of {len(self.voters)} voters must agree, and they do not: {answers}"
+
+
+def _in_short(said: dict[str, object], voter: str) -> str:
+    if voter not in said:
+        return "no answer in time"
+    answer = said[voter]
+    return printable(str(answer), _ANSWER_CHARACTERS_MAX)
+
+
+@frozen
+class FinalityViolated(RpcError):
+    """A block that was declared final is not canonical any more: no decision may rest on this chain now.
+
+    Find out which of the two is true, by nodes of your own, before the process is started again.
+    """
+
+    height: int
+    final_hash: bytes
+    found_hash: bytes | None
+    voters: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        found = "no block" if self.found_hash is None else f"0x{self.found_hash.hex()}"
+        return (
+            f"block {self.height} was declared final as 0x{self.final_hash.hex()}, and a majority now has {found} "
+            f"there (voters: {', '.join(self.voters)}): nothing is decided until a person has looked and restarted"
+        )
+
+
 # JSON-RPC and EIP-1474 codes of a node that could not serve now: resource not found or unavailable, limit exceeded,
 # internal error. They say nothing about the request.
 _PASSING_CODES = frozenset({-32001, -32002, -32005, -32603})
 
 
 def is_passing(error: RpcError) -> bool:
-    """Whether the same question may be answered later: no answer was had, or the node said that it could not now."""
+    """Whether the same question may be answered later: none answered, the node could not now, or voters differed."""
+    if isinstance(error, NoQuorum):
+        return True
     if isinstance(error, EndpointFault):
         return not isinstance(error, WrongChain)
     return isinstance(error, RpcRefused) and not isinstance(error, Reverted) and error.code in _PASSING_CODES

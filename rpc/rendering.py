@@ -7,6 +7,7 @@ again gives an equal value.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TypeAlias, cast
@@ -43,6 +44,11 @@ def render(value: object) -> Json:
         raise TypeError(f"no value of a chain is a {type(value).__name__}")
     members = {name: _member(value, attribute) for name, attribute in names.items()}
     return {name: member for name, member in members.items() if member is not None or name in _TOLD_AS_NULL}
+
+
+def rendered(value: object) -> str:
+    """Canonical text of a value of ours: members in the order of their names, no blanks, ASCII. Raises as `render`."""
+    return json.dumps(render(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _member(value: object, attribute: str | Callable[[object], Json]) -> Json:

@@ -134,6 +134,7 @@ async def _transactions(
         coordination,
         custody,
         resources.reads,
+        resources.truth,
         resources.writes,
         resources.writes.shown,
         TransactionSettings(

@@ -9,9 +9,8 @@ from functools import cache
 from attrs import field, frozen
 
 from rpc.endpoint import Endpoint
-from rpc.errors import RpcError
-from rpc.methods import chain_id
 from rpc.observation import Observation
+from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
@@ -19,6 +18,7 @@ from storage.migrations import schema_problem
 from storage.redis_client import RedisServer, open_redis
 from tayho.config import Settings
 from tayho.refusals import EnvironmentRefused
+from tayho.voters import error_of, truth_of, voter_problems
 
 
 @frozen
@@ -29,6 +29,7 @@ class Resources:
     redis: RedisServer
     reads: Endpoint
     writes: Endpoint
+    truth: ChainTruth
     queue_of: Callable[[str], DeliveryQueue]
 
 
@@ -53,14 +54,16 @@ async def open_resources(
         redis = await opened.enter_async_context(open_redis(urls.redis_url))
         problems += await redis.check()
         writes = await _opened_endpoint(opened, settings, urls.rpc_url, observe_rpc)
-        reads = writes
-        if urls.rpc_read_urls[0] != urls.rpc_url:
-            reads = await _opened_endpoint(opened, settings, urls.rpc_read_urls[0], observe_rpc)
-        for endpoint in {id(writes): writes, id(reads): reads}.values():
-            problems += await _endpoint_problems(endpoint)
+        if (error := await error_of(writes)) is not None:
+            problems.append(str(error))
+        voters: list[Endpoint] = []
+        for url in dict.fromkeys(urls.rpc_read_urls):
+            same = url == urls.rpc_url
+            voters.append(writes if same else await _opened_endpoint(opened, settings, url, observe_rpc))
+        problems += await voter_problems(settings, urls.rpc_read_urls, voters)
         if problems or database is None:
-            raise EnvironmentRefused(problems)
-        yield Resources(database, redis, reads, writes, queues_of(redis, settings))
+            raise EnvironmentRefused(list(dict.fromkeys(problems)))
+        yield Resources(database, redis, voters[0], writes, truth_of(voters), queues_of(redis, settings))
 
 
 async def _opened_database(
@@ -88,14 +91,6 @@ async def _opened_endpoint(
     opened: AsyncExitStack, settings: Settings, url: str, observe: Callable[[Observation], None] | None
 ) -> Endpoint:
     return await opened.enter_async_context(Endpoint.open(url, chain_id=settings.chain_id, observer=observe))
-
-
-async def _endpoint_problems(endpoint: Endpoint) -> list[str]:
-    try:
-        await endpoint.ask(chain_id())
-    except RpcError as error:
-        return [str(error)]
-    return []
 
 
 def queues_of(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQueue]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from rpc.hosts import host_of, repeated_hosts
 from tayho.config import variables as table
 from tayho.config.errors import Problem
-from tayho.config.hosts import host_of, repeated_hosts
 from tayho.config.kinds import quoted
 from tayho.config.reading import Texts
 from tayho.config.secret_kinds import names_cluster
@@ -164,7 +164,19 @@ def warnings_of(values: Values, texts: Texts, situation: Situation) -> Iterator[
         yield f"TX_MAX_FEE_PER_GAS_WEI is {fee_wei_max} wei: no gwei are meant, and so low a ceiling may hold all work"
     if situation.is_local_mode and situation.signing_roles and table.RPC_URL.name in texts.named:
         yield "local mode throws the journal away at exit, and RPC_URL names a chain that stays: use it for tests only"
+    yield from _few_voters(values, situation)
     if situation.holds_no_key:
         for variable in (table.SIGNER_KEYS_VARIABLE, table.TX_JOURNAL_KEYS_VARIABLE):
             if variable.name in texts.named:
                 yield f"{variable.name} is set and no role here signs: it was not looked at; take it away"
+
+
+def _few_voters(values: Values, situation: Situation) -> Iterator[str]:
+    """Off a live chain a role that signs may believe fewer than three; a person should know what that costs."""
+    urls = values.find(table.RPC_READ_URLS)
+    if urls is None or values.find(table.ENVIRONMENT) == LIVE:
+        return
+    hosts = {host_of(url) for url in urls}
+    if situation.signing_roles and not situation.is_local_mode and len(hosts) < VOTERS_MIN:
+        cost = "one that lies is believed" if len(hosts) == 1 else "one that is down or lies stops every decision"
+        yield f"RPC_READ_URLS names {len(hosts)} host{'s' if len(hosts) > 1 else ''} of {VOTERS_MIN}: {cost}"

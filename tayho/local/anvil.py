@@ -18,12 +18,16 @@ _FROM_NPM: Final = _REPOSITORY / "tools" / "node" / "node_modules" / ".bin" / "a
 
 @frozen
 class Chain:
-    """How the node makes blocks: one for each transaction, or every `block_seconds`, or only when told to."""
+    """How the node makes blocks: one for each transaction, or every `block_seconds`, or only when told to.
+
+    Nodes of one `genesis_seconds` (since 1970) that are told the same make the same blocks, hash for hash.
+    """
 
     chain_id: int = 31337
     block_seconds: float | None = None
     mines: bool = True
     accounts: int = 10
+    genesis_seconds: int | None = None
 
 
 @asynccontextmanager
@@ -61,7 +65,8 @@ def options(chain: Chain) -> tuple[str, ...]:
         mining = ("--block-time", f"{chain.block_seconds:g}")
     else:
         mining = ()
-    return ("--chain-id", str(chain.chain_id), "--accounts", str(chain.accounts), *mining)
+    genesis = () if chain.genesis_seconds is None else ("--timestamp", str(chain.genesis_seconds))
+    return ("--chain-id", str(chain.chain_id), "--accounts", str(chain.accounts), *mining, *genesis)
 
 
 def find(variables: Mapping[str, str]) -> Path:

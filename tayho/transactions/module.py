@@ -11,6 +11,7 @@ import trio
 from nursery.periodic import every
 from rpc.errors import RpcError
 from rpc.reads import Reads
+from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.errors import StorageError
 from tayho.contracts.coordination import Coordination
@@ -40,6 +41,7 @@ class Transactions:
         coordination: Coordination,
         custody: Custody,
         reads: Reads,
+        truth: ChainTruth,
         writes: Reads,
         write_endpoint: str,
         settings: TransactionSettings,
@@ -51,7 +53,7 @@ class Transactions:
         self._signers = tuple(signers)
         broadcaster = Broadcaster(writes, write_endpoint)
         self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, reads, broadcaster, self._executor, settings)
+        self._reconciler = Reconciler(database, coordination, custody, truth, broadcaster, self._executor, settings)
 
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""

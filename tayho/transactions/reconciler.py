@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TypeVar
 from uuid import UUID
 
 import structlog
 
-from rpc import methods
-from rpc.errors import RpcError, RpcRefused
-from rpc.reads import Call as Question
-from rpc.reads import Reads
+from rpc.errors import RpcRefused
+from rpc.truth import ChainTruth
 from rpc.values import Receipt
 from storage.database import Database
 from tayho.contracts.coordination import Coordination, Settlement
@@ -36,9 +33,6 @@ from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSe
 
 log = structlog.get_logger("tayho.reconciler")
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
 CLAIM_MAX = 500
 
 
@@ -50,7 +44,7 @@ class Reconciler:
         database: Database,
         coordination: Coordination,
         custody: Custody,
-        reads: Reads,
+        truth: ChainTruth,
         broadcaster: Broadcaster,
         executor: Executor,
         settings: TransactionSettings,
@@ -58,7 +52,7 @@ class Reconciler:
         self._database = database
         self._coordination = coordination
         self._custody = custody
-        self._reads = reads
+        self._truth = truth
         self._broadcaster = broadcaster
         self._executor = executor
         self._settings = settings
@@ -107,52 +101,19 @@ class Reconciler:
         ]
 
     async def _look(self, lineages: Sequence[OpenLineage]) -> ChainView:
-        """The chain in two batches: receipts and nonces; then the canonical hashes of the blocks that they name.
-
-        The head is asked before the receipts, so a block mined meanwhile can only make a receipt look shallower. An
-        answer that cannot be read leaves its question open, for this look and for its own lineages only.
-        """
+        """The chain as a majority of the voters has it. What they do not agree on leaves its own lineages open."""
         hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
         signers = sorted({lineage.signer for lineage in lineages})
-        head = await self._reads.ask(methods.block_number())
-        receipts = await self._answers(hashes, [methods.transaction_receipt(tx_hash) for tx_hash in hashes])
-        latest = await self._answers(signers, [methods.transaction_count(one.value, "latest") for one in signers])
-        pending = await self._answers(signers, [methods.transaction_count(one.value, "pending") for one in signers])
-        # Beyond the head that was asked first, a receipt says nothing yet.
-        heights = sorted(
-            {receipt.block_number for receipt in receipts.values() if receipt and receipt.block_number <= head}
-        )
-        headers, _ = await self._readable(heights, [methods.block_by_number(height) for height in heights])
+        sight = await self._truth.look(hashes, [signer.value for signer in signers], self._settings.confirmations)
+        if sight.failures:
+            log.warning("not_agreed", kinds=len(sight.failures), first=str(sight.failures[0]))
         return ChainView(
-            head_block_number=head,
-            canonical_hashes={height: header.hash for height, header in headers.items() if header is not None},
-            receipts=receipts,
-            latest_nonces=latest,
-            pending_nonces=pending,
+            head_block_number=sight.head.number,
+            canonical_hashes=sight.canonical_hashes,
+            receipts=sight.receipts,
+            latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
+            pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
         )
-
-    async def _answers(self, keys: Sequence[K], asked: Sequence[Question[V]]) -> dict[K, V]:
-        """`_readable`, where no answer at all is an outage, and raised as what it is."""
-        readable, failures = await self._readable(keys, asked)
-        if failures and not readable:
-            raise failures[0]
-        return readable
-
-    async def _readable(self, keys: Sequence[K], asked: Sequence[Question[V]]) -> tuple[dict[K, V], Sequence[RpcError]]:
-        """The answers that could be read, each under its key, and why the others could not."""
-        if not keys:
-            return {}, []
-        answers = await self._reads.ask_many(asked)
-        readable: dict[K, V] = {}
-        failures: list[RpcError] = []
-        for key, answer in zip(keys, answers, strict=True):
-            if isinstance(answer, RpcError):
-                failures.append(answer)
-            else:
-                readable[key] = answer
-        if failures:
-            log.warning("answers_unreadable", count=len(failures), first=str(failures[0]))
-        return readable, failures
 
     async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
         """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""

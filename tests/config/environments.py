@@ -27,12 +27,9 @@ KEYS = {
     "TX_MAX_FEE_PER_GAS_WEI": str(500 * 10**9),
 }
 WATCHING: Mapping[str, str] = {**STORES, **CHAIN}
-SIGNING: Mapping[str, str] = {**WATCHING, **KEYS}
-LIVE: Mapping[str, str] = {
-    **SIGNING,
-    "ENVIRONMENT": "live",
-    "RPC_READ_URLS": "https://a.example.com, https://b.example.com, https://c.example.com",
-}
+VOTERS = {"RPC_READ_URLS": "https://a.example.com, https://b.example.com, https://c.example.com"}
+SIGNING: Mapping[str, str] = {**WATCHING, **KEYS, **VOTERS}
+LIVE: Mapping[str, str] = {**SIGNING, "ENVIRONMENT": "live"}
 
 
 def no_file(path: Path) -> str:

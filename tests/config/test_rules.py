@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tayho.config.hosts import host_of, repeated_hosts
+from rpc.hosts import host_of, repeated_hosts
 from tayho.config.variables import VARIABLES
 from tests.config.environments import KEY_HEX, KEYS, LIVE, SIGNING, WATCHING, accepted, refused
 
@@ -122,6 +122,11 @@ def test_distinct_hosts_stay_distinct():
     ("changed", "warning"),
     [
         ({"ENVIRONMENT": "production"}, "apply only under the name live"),
+        ({"RPC_READ_URLS": "http://a.example.com"}, "RPC_READ_URLS names 1 host of 3: one that lies is believed"),
+        (
+            {"RPC_READ_URLS": "http://a.example.com http://b.example.com"},
+            "2 hosts of 3: one that is down or lies stops",
+        ),
         ({**LIVE, "SIGNER_KEYS": f'["0x{KEY_HEX}"]'}, "holds 1 signers"),
         ({**LIVE, "TX_MAX_FEE_PER_GAS_WEI": "500"}, "500 wei"),
         ({"TX_CONFIRMATION": "3"}, "TX_CONFIRMATION is not read: did you mean TX_CONFIRMATIONS?"),

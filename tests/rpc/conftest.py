@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tayho.local.anvil import Chain, anvil
+from tayho.local.process import running
 from tests.rpc.faulty_server import FaultyServer, faulty_server
+from tests.services import hardhat
 
 
 @pytest.fixture
@@ -17,7 +19,8 @@ async def server() -> AsyncIterator[FaultyServer]:
         yield running
 
 
-@pytest.fixture
-async def anvil_url(tmp_path: Path) -> AsyncIterator[str]:
-    async with anvil(tmp_path, Chain()) as node:
+@pytest.fixture(params=["anvil", "hardhat"])
+async def node_url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """A node at its genesis, of each implementation in turn."""
+    async with anvil(tmp_path, Chain()) if request.param == "anvil" else running(hardhat.prepare(tmp_path)) as node:
         yield node.service.url

@@ -1,4 +1,4 @@
-"""Against a real EVM node (anvil): the schemas, the errors and the batches of something nobody here wrote."""
+"""Against real EVM nodes (anvil, hardhat): the schemas, the errors and the batches of something nobody here wrote."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ async def mined(endpoint: Endpoint, raw: bytes) -> Receipt:
     return receipt
 
 
-async def test_a_transaction_from_nonce_to_receipt(anvil_url: str) -> None:
+async def test_a_transaction_from_nonce_to_receipt(node_url: str) -> None:
     """Goal: every method of a transaction's way is read as it is. Method: a transfer on a real node."""
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID) as node:
-        assert (await node.ask(methods.client_version())).startswith("anvil/")
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID) as node:
+        assert (await node.ask(methods.client_version())).startswith(("anvil/", "HardhatNetwork/"))
         assert await node.ask(methods.chain_id()) == CHAIN_ID
         assert await node.ask(methods.block_number()) == 0
         genesis = await node.ask(methods.block_by_number(0))
@@ -83,7 +83,8 @@ async def test_a_transaction_from_nonce_to_receipt(anvil_url: str) -> None:
         assert await node.ask(methods.balance(NOBODY, genesis.hash)) == 0
         assert await node.ask(methods.max_priority_fee_per_gas()) > 0
         request = CallRequest(SENDER, NOBODY, value_wei=5, max_fee_per_gas_wei=10**10, max_priority_fee_per_gas_wei=1)
-        assert await node.ask(methods.estimate_gas(request)) == 21000
+        # The search of one of them ends one above.
+        assert await node.ask(methods.estimate_gas(request)) in {21_000, 21_001}
 
         receipt = await mined(node, signed(0, to=NOBODY, value_wei=5))
         assert (receipt.status, receipt.type, receipt.sender, receipt.to) == (1, 2, SENDER, NOBODY)
@@ -104,9 +105,9 @@ async def test_a_transaction_from_nonce_to_receipt(anvil_url: str) -> None:
         assert history.reward_wei[1] == (1,)
 
 
-async def test_contracts_events_and_reverts(anvil_url: str) -> None:
+async def test_contracts_events_and_reverts(node_url: str) -> None:
     """Goal: code, events and reverts are read as they are. Method: two small contracts on a real node."""
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID) as node:
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID) as node:
         logger = (await mined(node, signed(0, to=None, data=deployment(LOGS_ALWAYS)))).contract_address
         reverter = (await mined(node, signed(1, to=None, data=deployment(REVERTS_ALWAYS)))).contract_address
         assert logger is not None
@@ -135,9 +136,9 @@ async def test_contracts_events_and_reverts(anvil_url: str) -> None:
         assert (failed.status, failed.succeeded, failed.reverted) == (0, False, True)
 
 
-async def test_refusals_of_a_real_node(anvil_url: str) -> None:
+async def test_refusals_of_a_real_node(node_url: str) -> None:
     """Goal: what a node refuses is a refusal, no fault. Method: transactions and blocks it must refuse."""
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID) as node:
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID) as node:
         raw = signed(0, to=NOBODY)
         await mined(node, raw)
         refused: list[Call[bytes] | Call[int]] = [
@@ -157,9 +158,9 @@ async def test_refusals_of_a_real_node(anvil_url: str) -> None:
         assert await node.ask(methods.transaction_receipt(b"\x07" * 32)) is None
 
 
-async def test_a_batch_of_a_real_node(anvil_url: str) -> None:
+async def test_a_batch_of_a_real_node(node_url: str) -> None:
     """Goal: batches of any outcome, in order. Method: 120 mixed questions in batches of 50."""
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID, batch_items_max=50) as node:
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID, batch_items_max=50) as node:
         mixed = [methods.block_number(), methods.balance(SENDER, 10**6), methods.transaction_receipt(b"\x07" * 32)]
         outcomes = await node.ask_many(mixed * 40)
     assert outcomes[0::3] == [0] * 40
@@ -167,16 +168,16 @@ async def test_a_batch_of_a_real_node(anvil_url: str) -> None:
     assert outcomes[2::3] == [None] * 40
 
 
-async def test_a_real_node_of_another_chain(anvil_url: str) -> None:
+async def test_a_real_node_of_another_chain(node_url: str) -> None:
     """Goal: RPC-6 on a real node. Method: expect mainnet."""
-    async with Endpoint.open(anvil_url, chain_id=1) as node:
+    async with Endpoint.open(node_url, chain_id=1) as node:
         with pytest.raises(WrongChain, match="serves chain id 31337, expected 1"):
             await node.ask(methods.block_number())
 
 
-async def test_an_answer_too_large_for_us(anvil_url: str) -> None:
+async def test_an_answer_too_large_for_us(node_url: str) -> None:
     """Goal: our bound holds for a real node, which then still works. Method: a bound below one block."""
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID, body_bytes_max=500) as node:
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID, body_bytes_max=500) as node:
         with pytest.raises(EndpointFault, match="larger than 500 bytes"):
             await node.ask(methods.block_by_number("latest"))
         assert await node.ask(methods.block_number()) == 0

@@ -23,6 +23,7 @@ from tayho.transactions.journal import Journal
 from tayho.transactions.lanes import register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.types import TransactionSettings
+from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, ROLE, Plane, plane
 from tests.services.chain import LocalChain, local_chain
 
@@ -111,7 +112,9 @@ async def engine(plane: Plane, chain: LocalChain) -> AsyncIterator[Engine]:
         with open_custody(signer_keys, journal_keys, policy) as custody:
             broadcaster = Broadcaster(node, "node")
             executor = Executor(plane.database, plane.coordination, custody, node, broadcaster, settings, SIGNERS)
-            reconciler = Reconciler(plane.database, plane.coordination, custody, node, broadcaster, executor, settings)
+            reconciler = Reconciler(
+                plane.database, plane.coordination, custody, truth_of([node]), broadcaster, executor, settings
+            )
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(executor.run)
                 yield Engine(plane, node, chain.contract, executor.journal, executor, reconciler, settings)

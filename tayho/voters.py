@@ -1,0 +1,86 @@
+"""Who votes on the chain: the endpoints of RPC_READ_URLS, examined at start, and what they decide (RPC-5, RPC-6)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import structlog
+
+from rpc.ballots import majority_of
+from rpc.errors import RpcError, WrongChain
+from rpc.evidence import Evidence
+from rpc.heads import Heads
+from rpc.member import Member
+from rpc.methods import chain_id
+from rpc.quorum import Quorum
+from rpc.segment import Reorganised
+from rpc.truth import ChainTruth
+from rpc.voters import examine_voters
+from tayho.config import Settings
+
+log = structlog.get_logger("tayho.voters")
+
+_LIVE = "live"
+
+
+def truth_of(voters: Sequence[Member]) -> ChainTruth:
+    """What durable decisions rest on. What is contested is told at once, and by whom."""
+    quorum = Quorum(voters, _tell_contested)
+    return ChainTruth(quorum, Heads(quorum, on_reorganised=_tell_reorganised))
+
+
+async def voter_problems(settings: Settings, urls: Sequence[str], voters: Sequence[Member]) -> list[str]:
+    """Why a decision cannot be trusted to them: one host twice, another chain, or no majority within reach.
+
+    A voter that does not answer now is no problem while a majority does: it may come back.
+    """
+    problems = [
+        f"{shown} stands twice in RPC_READ_URLS: one endpoint has one vote"
+        for shown, times in Counter(voter.shown for voter in voters).items()
+        if times > 1
+    ]
+    electorate = await examine_voters(urls)
+    warnings = list(electorate.warnings)
+    if settings.environment == _LIVE:
+        problems += electorate.problems
+    else:
+        warnings += electorate.problems
+    answers = [await error_of(voter) for voter in voters]
+    errors = [error for error in answers if error is not None]
+    out_of_reach = len(voters) - len(errors) < majority_of(len(voters))
+    for error in errors:
+        is_refused = out_of_reach or isinstance(error, WrongChain)
+        (problems if is_refused else warnings).append(str(error))
+    for warning in warnings:
+        log.warning("voter_doubtful", detail=warning)
+    return problems
+
+
+async def error_of(endpoint: Member) -> RpcError | None:
+    """Why the endpoint cannot be used now; None where it serves our chain."""
+    try:
+        await endpoint.ask(chain_id())
+    except RpcError as error:
+        return error
+    return None
+
+
+def _tell_contested(evidence: Evidence) -> None:
+    log.warning(
+        "chain_contested",
+        method=evidence.method,
+        subject=evidence.subject,
+        outcome=evidence.outcome,
+        dissenters=[one.voter for one in evidence.testimonies if one.dissents],
+        answers={one.voter: one.error or one.answer for one in evidence.testimonies},
+    )
+
+
+def _tell_reorganised(record: Reorganised) -> None:
+    log.warning(
+        "chain_reorganised",
+        height=record.height,
+        old_hash=f"0x{record.old_hash.hex()}",
+        new_hash=None if record.new_hash is None else f"0x{record.new_hash.hex()}",
+    )
