@@ -95,9 +95,10 @@ async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
         tasks.start_soon(coordination.recover_stalled, upkeep)
         tasks.start_soon(_settle, stage)
         tasks.start_soon(_work, stage.front, handlers, ended)
-        tasks.start_soon(operator.cancel_running, handlers)
-        tasks.start_soon(operator.resume)
-        tasks.start_soon(retain, stage)
+        async with trio.open_nursery() as awaited:
+            awaited.start_soon(operator.cancel_running, handlers)
+            awaited.start_soon(operator.resume)
+            awaited.start_soon(retain, stage)
         await until(
             partial(is_quiet, stage.back), seconds=QUIET_SECONDS, what="every job to end, and the queue to empty"
         )
