@@ -51,6 +51,8 @@ async def play(stage: Stage, *, fault: Callable[[], None]) -> None:
             tasks.start_soon(audit, stage.back, watch)
             operator = Operator.of(stage)
             await operator.hold_back()
+            # From here on: what is due stays due for no longer than a publisher may be away.
+            tasks.start_soon(stage.front.coordination.publish, Drain(seconds=DRAIN_SECONDS))
             await _enqueue(stage.front)
             await operator.replay()
             await _work_until_quiet(stage, operator)
@@ -87,7 +89,6 @@ async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
     handlers, ended = Handlers(stage.front), trio.Event()
     async with trio.open_nursery() as tasks:
         tasks.start_soon(coordination.schedule, [SCHEDULED], upkeep)
-        tasks.start_soon(coordination.publish, upkeep)
         # Nobody works before, so that the first fetch finds a full queue.
         await until(partial(is_published, stage.back, PUBLISHED_AT_FIRST), what="all but the paused")
         await operator.cancel_waiting()
