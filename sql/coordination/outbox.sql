@@ -23,8 +23,9 @@ SELECT
 
 -- name: claim_due
 -- A short lease instead of a lock held over Redis: a publisher that dies leaves the row due again after it. What is
--- paused is looked at again later, or when it is resumed. A minute of waiting halves a priority number; a row with a
--- limit key ages only from its publication, or the backlog of a flood would overtake everybody else's fresh jobs.
+-- paused is looked at again later, or when it is resumed; the pause that was seen cannot end before this commits, or its
+-- end would miss what is put off here. A minute of waiting halves a priority number; a row with a limit key ages only
+-- from its publication, or the backlog of a flood would overtake everybody else's fresh jobs.
 WITH due AS (
     SELECT
         outbox.job_id, outbox.due_at, outbox.published_at IS NULL AS is_first,
@@ -48,6 +49,7 @@ judged AS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
                 AND pauses.kind IN ('', jobs.kind)
+            FOR KEY SHARE
         ) AS is_paused
     FROM due
     JOIN coordination.jobs AS jobs USING (job_id)
@@ -174,6 +176,7 @@ judged AS (
             SELECT FROM coordination.pauses AS pauses
             WHERE pauses.chain_id = $1 AND pauses.environment = $2 AND pauses.role = jobs.role
                 AND pauses.kind IN ('', jobs.kind)
+            FOR KEY SHARE
         ) AS is_paused
     FROM due
     JOIN coordination.jobs AS jobs USING (job_id)

@@ -11,11 +11,14 @@ import trio
 import trio.testing
 from attrs import define, evolve
 
+from storage.database import Connection
 from storage.records import Delivery
+from tayho.coordination import store
 from tayho.coordination.control import throttles as throttles_module
 from tayho.coordination.control.throttles import Throttles
 from tayho.coordination.control.types import Deed
 from tayho.coordination.module import Coordination
+from tayho.coordination.outbox import PAUSED_SECONDS
 from tayho.kernel.jobs import Attempt, Completed, Job, Outcome
 from tayho.kernel.steps import on_step
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, ROLE, SETTINGS, Plane, new_job
@@ -276,3 +279,47 @@ async def test_a_worker_that_waits_for_a_slot_hears_of_the_pause(plane: Plane) -
         assert queue.fetches == fetches
         await throttles_of(plane).resume(ROLE, DEED)
         await _completes(plane, [first, second], seconds=5)
+
+
+async def _claim_paused(tx: Connection, limit_key: str | None) -> None:
+    """What a publisher does to the one row there is."""
+    look_from = await tx.fetchval("SELECT '-infinity'::timestamptz")
+    seconds = (10.0, float(PAUSED_SECONDS))
+    if limit_key is None:
+        [row] = await store.CLAIM_DUE(tx, CHAIN_ID, ENVIRONMENT, 10, *seconds, look_from)
+    else:
+        keys = [limit_key]
+        await store.REGISTER_LIMITS(tx, CHAIN_ID, ENVIRONMENT, keys)
+        await store.LOCK_LIMITS(tx, CHAIN_ID, ENVIRONMENT, keys)
+        [row] = await store.CLAIM_LIMITED(tx, CHAIN_ID, ENVIRONMENT, keys, *seconds, 4, 10, look_from, look_from)
+    assert row["is_paused"]
+
+
+@pytest.mark.parametrize("limit_key", [None, "A"], ids=["no key", "a limit key"])
+async def test_what_is_put_off_while_its_pause_ends_is_due_at_once(plane: Plane, limit_key: str | None) -> None:
+    """Goal: no job sleeps through a resumption because a publisher was at it in that moment. Method: a claim that has
+    seen the pause, and has not committed; resume meanwhile, and commit the claim once the resumption waits for it, or
+    is through; the job is due."""
+    job_id = (await plane.coordination.enqueue(evolve(new_job(), limit_key=limit_key))).job_id
+    throttles = throttles_of(plane)
+    await throttles.pause(ROLE, DEED)
+    resumed = trio.Event()
+
+    async def resume() -> None:
+        await throttles.resume(ROLE, DEED)
+        resumed.set()
+
+    async def waits_or_is_through() -> bool:
+        async with plane.database.connection() as connection:
+            waiting = await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+        return bool(waiting) or resumed.is_set()
+
+    async with trio.open_nursery() as tasks, plane.database.transaction() as tx:
+        await _claim_paused(tx, limit_key)
+        tasks.start_soon(resume)
+        await until(waits_or_is_through, what="the resumption to wait, or to be through")
+    is_published, seconds = await _outbox(plane, job_id)
+    assert not is_published
+    assert seconds <= 0

@@ -13,8 +13,12 @@ Server: TypeAlias = Literal["postgres", "redis"]
 # What leads to lookups that an undisturbed play has no need of: these are swept too, after its answer was lost.
 DISTURBED: Final = "moveToActive"
 _THEN: Final = f"{DISTURBED}, then "
-# Scripts that travel in pipelines, or serve several ends: a later one of them is lost as well as the first.
+# What travels in pipelines, or serves several ends: a later one of them is lost as well as the first.
 _ORDINALS: Final = {
+    # A pause; numbers set and taken away; the replay of one and of many; the end of the pause.
+    "storage/session.commit after coordination/control.record_action": (1, 2, 4, 5, 6, 7),
+    # The cancellation of one that waits, of many, and of one that runs.
+    "storage/session.commit after coordination/control.states_of": (1, 2, 3),
     "addPrioritizedJob": (1, 3),
     "getStateV2": (1, 2),
     "moveToActive": (1, 3),

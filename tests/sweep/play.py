@@ -1,18 +1,18 @@
 """The play: one process at work on every part of the delivery plane, until nothing is left to do."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import pytest
 import trio
 from attrs import evolve
 
 from nursery.drain import Drain
-from storage.errors import CommitUnknown, QueueUnavailable, ReplyLost, StoreUnavailable
 from tayho.coordination import store
 from tayho.coordination.types import IdempotencyConflict, Settlement
-from tests.sweep.parts import ENDS, KIND, SCHEDULED, Handlers, part
+from tests.sweep.asking import asked_again
+from tests.sweep.operating import Operator, retain
+from tests.sweep.parts import ENDS, KIND, PAUSED_KIND, PAUSED_PART, RUNNING_PART, SCHEDULED, Handlers, part
 from tests.sweep.prologue import prologue
 from tests.sweep.scrutiny import Watch, audit, check_ends, is_published, is_quiet
 from tests.sweep.stage import Plane, Stage
@@ -20,11 +20,21 @@ from tests.waiting import until
 
 QUIET_SECONDS = 12
 DRAIN_SECONDS = 2
-TRIES_MAX = 20
-# What a caller may hear of a lost connection.
-PROMISED = (CommitUnknown, QueueUnavailable, ReplyLost, StoreUnavailable)
-
-R = TypeVar("R")
+# One is paused, and not published before it is resumed.
+PUBLISHED_AT_FIRST = len(ENDS) - 1
+# Enqueued one by one.
+_SINGLE = (
+    "fails once",
+    "fails for ever",
+    "postponed",
+    "long",
+    "not wanted",
+    "malformed",
+    "confirmed",
+    "cancelled",
+    PAUSED_PART,
+    RUNNING_PART,
+)
 
 
 async def play(stage: Stage, *, fault: Callable[[], None]) -> None:
@@ -39,32 +49,24 @@ async def play(stage: Stage, *, fault: Callable[[], None]) -> None:
     with trio.fail_after(4 * QUIET_SECONDS):
         async with trio.open_nursery() as tasks:
             tasks.start_soon(audit, stage.back, watch)
+            operator = Operator.of(stage)
+            await operator.hold_back()
+            # From here on: what is due stays due for no longer than a publisher may be away.
+            tasks.start_soon(stage.front.coordination.publish, Drain(seconds=DRAIN_SECONDS))
             await _enqueue(stage.front)
-            await _work_until_quiet(stage)
+            await operator.replay()
+            await _work_until_quiet(stage, operator)
             tasks.cancel_scope.cancel()
     await check_ends(stage.back, ENDS, watch)
-
-
-async def asked_again(ask: Callable[[], Awaitable[R]]) -> R:
-    """The answer of a call that is made again, under the same keys, where the connection broke under it.
-
-    Any other refusal than those promised for that leaves.
-    """
-    for _ in range(TRIES_MAX):
-        try:
-            return await ask()
-        except PROMISED:
-            await trio.sleep(0.02)
-    return await ask()
 
 
 async def _enqueue(plane: Plane) -> None:
     """A producer's calls: one, many, in a transaction of its own, the same again, and the same key for another."""
     coordination = plane.coordination
-    many = [part(name) for name in ENDS if name.startswith(("plain", "limited"))]
+    many = [part(name) for name in ENDS if name.startswith(("plain", "limited", "unwanted"))]
     await asked_again(partial(coordination.enqueue_many, many))
     await asked_again(partial(_enqueue_in_own_transaction, plane))
-    for name in ("fails once", "fails for ever", "postponed", "long", "not wanted", "malformed", "confirmed"):
+    for name in _SINGLE:
         await asked_again(partial(coordination.enqueue, part(name)))
     enqueued = await asked_again(partial(coordination.enqueue, part("released")))
     assert await asked_again(partial(coordination.enqueue, part("released"))) == evolve(enqueued, created=False)
@@ -75,24 +77,34 @@ async def _enqueue(plane: Plane) -> None:
 async def _enqueue_in_own_transaction(plane: Plane) -> None:
     async with plane.database.transaction() as tx:
         await plane.coordination.enqueue(part("in the caller's transaction"), tx=tx)
+        batch = [part(name) for name in ENDS if name.startswith("batch")]
+        await plane.coordination.enqueue_many(batch, tx=tx)
+        with pytest.raises(IdempotencyConflict):
+            conflicting = evolve(batch[0], request={"part": "another"})
+            await plane.coordination.enqueue_many([part("never recorded"), conflicting], tx=tx)
 
 
-async def _work_until_quiet(stage: Stage) -> None:
+async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
     coordination, upkeep = stage.front.coordination, Drain(seconds=DRAIN_SECONDS)
-    ended = trio.Event()
+    handlers, ended = Handlers(stage.front), trio.Event()
     async with trio.open_nursery() as tasks:
         tasks.start_soon(coordination.schedule, [SCHEDULED], upkeep)
-        tasks.start_soon(coordination.publish, upkeep)
         # Nobody works before, so that the first fetch finds a full queue.
-        await until(partial(is_published, stage.back, len(ENDS)), what="every job to be published")
+        await until(partial(is_published, stage.back, PUBLISHED_AT_FIRST), what="all but the paused")
+        await operator.cancel_waiting()
         tasks.start_soon(coordination.listen)
         tasks.start_soon(coordination.recover_stalled, upkeep)
         tasks.start_soon(_settle, stage)
-        tasks.start_soon(_work, stage.front, ended)
+        tasks.start_soon(_work, stage.front, handlers, ended)
+        async with trio.open_nursery() as awaited:
+            awaited.start_soon(operator.cancel_running, handlers)
+            awaited.start_soon(operator.resume)
+            awaited.start_soon(retain, stage)
         await until(
             partial(is_quiet, stage.back), seconds=QUIET_SECONDS, what="every job to end, and the queue to empty"
         )
         await _read(stage.front)
+        await operator.look_back()
         while not ended.is_set():
             await _drain_workers(stage.front)
             with trio.move_on_after(0.3):
@@ -100,10 +112,10 @@ async def _work_until_quiet(stage: Stage) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _work(plane: Plane, ended: trio.Event) -> None:
+async def _work(plane: Plane, handlers: Handlers, ended: trio.Event) -> None:
     """A process, and the next one where it could not register: its supervisor starts it again."""
-    handlers, drain = Handlers(plane), Drain(seconds=DRAIN_SECONDS)
-    await asked_again(partial(plane.coordination.work, {KIND: handlers.handle}, drain, "sweep", "0"))
+    drain, by_kind = Drain(seconds=DRAIN_SECONDS), dict.fromkeys((KIND, PAUSED_KIND), handlers.handle)
+    await asked_again(partial(plane.coordination.work, by_kind, drain, "sweep", "0"))
     ended.set()
 
 

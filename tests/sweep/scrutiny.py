@@ -1,13 +1,16 @@
 """What must hold while the play goes on, and when it is over. It looks from behind the scenes."""
 
+from collections import Counter
 from collections.abc import Mapping
+from uuid import UUID
 
 import trio
 from attrs import define
 
 from storage.database import Connection
-from tests.sweep.parts import End
-from tests.sweep.stage import SETTINGS, Plane
+from tayho.coordination.control.constants import CANCELLED
+from tests.sweep.parts import CANCELLED_PARTS, REPLAYED_PARTS, TENANT, End
+from tests.sweep.stage import ENVIRONMENT, SETTINGS, Plane
 
 LOOK_SECONDS = 0.04
 # A row may be due for as long as a publisher sleeps, backs off, or is away: its lease at most, and a little.
@@ -101,8 +104,11 @@ async def check_ends(plane: Plane, ends: Mapping[str, End], watch: Watch) -> Non
     async with plane.database.connection() as connection:
         await check_promises(connection)
         assert await connection.fetchval("SELECT count(*) FROM coordination.outbox") == 0
-        jobs = await connection.fetch("SELECT *, request ->> 'part' AS part FROM coordination.jobs")
+        jobs = await connection.fetch(
+            "SELECT *, request ->> 'part' AS part FROM coordination.jobs WHERE environment = $1", ENVIRONMENT
+        )
         attempts = await connection.fetch("SELECT * FROM coordination.attempts ORDER BY job_id, attempt_number")
+        await _check_deeds(connection, {job["job_id"]: job["part"] for job in jobs})
     assert len(jobs) == len(ends)
     assert {job["part"]: job["state"] for job in jobs} == {key: end.state for key, end in ends.items()}
     for job in jobs:
@@ -111,12 +117,36 @@ async def check_ends(plane: Plane, ends: Mapping[str, End], watch: Watch) -> Non
         states = [attempt["state"] for attempt in own]
         assert [attempt["attempt_number"] for attempt in own] == list(range(1, len(own) + 1)), name
         assert job["attempt_number"] == len(own), name
-        assert states[-1] == end.last_attempt, (name, states)
+        assert states[-1:] == ([] if end.last_attempt is None else [end.last_attempt]), (name, states)
+        assert end.state != "dead" or (job["last_error"]["type"] == CANCELLED) == (name in CANCELLED_PARTS), name
         assert set(states[:-1]) <= _EARLIER_STATES, (name, states)
         # One connection that breaks wastes no attempt: whose work was done, or was under way, is not done again, and
         # who heard of the outage returns unspent. On a machine that stood still a lock may have run out as well.
         assert states.count("lost") == end.lost or watch.stood_still, (name, states)
         assert states.count("failed") == end.failed, (name, states)
-        assert job["attempts_spent"] == len(own) - states.count("returned"), (name, states)
+        assert job["attempts_spent"] == len(own) - states.count("returned") - end.forgiven, (name, states)
     counts = await plane.queue.counts()
     assert counts["active"] == 0, counts
+
+
+async def _check_deeds(connection: Connection, parts: Mapping[UUID, str]) -> None:
+    """Whatever operators did is written down: once, however often it was asked for. Numbers may be set again.
+
+    Raises:
+        AssertionError: with what is written down.
+    """
+    actions = await connection.fetch("SELECT * FROM coordination.operator_actions ORDER BY action_id")
+    told = Counter((action["action"], parts[job_id]) for action in actions for job_id in action["job_ids"])
+    wanted = [("replay", name) for name in REPLAYED_PARTS] + [("cancel", name) for name in CANCELLED_PARTS]
+    assert told == Counter(wanted), told
+    about_none = [action for action in actions if not action["job_ids"]]
+    counts = Counter(action["action"] for action in about_none)
+    assert {*counts} == {"pause", "resume", "limit"}, counts
+    assert counts["pause"] == counts["resume"] == 1, counts
+    limits = Counter(
+        (action["detail"]["limit_key"], "removed" in action["detail"])
+        for action in about_none
+        if action["action"] == "limit"
+    )
+    assert {*limits} == {(TENANT, False), ("passing", False), ("passing", True)}, limits
+    assert limits["passing", True] == 1, limits

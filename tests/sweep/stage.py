@@ -14,13 +14,15 @@ from storage.bullmq_package import load_script, script_files
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.redis_client import RedisServer, open_redis
-from tayho.coordination import module, outbox, running, worker
+from tayho.coordination import module, outbox, retention, running, worker
 from tayho.coordination.module import Coordination
 from tayho.coordination.types import WorkerSettings
 from tests.services.proxy import FaultProxy, fault_proxy
 
 CHAIN_ID: Final = 31337
 ENVIRONMENT: Final = "sweep"
+# Where nothing is new: what retention is at.
+PAST: Final = "past"
 ROLE: Final = "automation"
 SETTINGS: Final = WorkerSettings(
     roles=(ROLE,), concurrency=8, lock_seconds=1, reconcile_seconds=1, attempts_max=4, poll_milliseconds=50
@@ -33,6 +35,7 @@ _HURRIED: Final[tuple[tuple[Any, str, Any], ...]] = (
     (module, "LISTEN_AGAIN_SECONDS", 0.1),
     (outbox, "LEASE_SECONDS", 1),
     (outbox, "BACKOFF_MILLISECONDS", 10),
+    (retention, "WALK_SECONDS", 0),
     (unanswered, "LOOK_AGAIN_SECONDS", 0.2),
     (worker, "WAIT_SECONDS", 0.3),
     (worker, "TROUBLE_SECONDS", 0.1),
