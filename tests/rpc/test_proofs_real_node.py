@@ -104,11 +104,11 @@ async def test_a_block_with_blobs_is_not_a_lie(tmp_path: Path) -> None:
         assert "which this node may make over blobs too" in proven.reasons[0]
 
 
-async def test_accounts_of_a_real_node_are_proven(anvil_url: str) -> None:
+async def test_accounts_of_a_real_node_are_proven(node_url: str) -> None:
     """Goal: nonce, balance, storage and absence. Method: a sender, a contract that stored a word, and nobody."""
     # PUSH1 9, PUSH1 3, SSTORE in the constructor; no code.
     stores = bytes.fromhex("60096003555f5ff3")
-    async with Endpoint.open(anvil_url, chain_id=CHAIN_ID) as endpoint:
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID) as endpoint:
         for raw in (
             signed(0, FEES | {"data": stores, "type": 2}),
             signed(1, FEES | {"to": NOBODY, "value": 7, "type": 2}),
