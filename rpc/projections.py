@@ -29,8 +29,9 @@ def voted(value: T) -> T:
 
 
 def _receipt(receipt: Receipt) -> Receipt:
-    """A call creates no contract: some nodes repeat an address there."""
-    return receipt if receipt.to is None else evolve(receipt, contract_address=None)
+    """A call creates no contract: some nodes repeat an address there. The bloom follows from the events."""
+    created = receipt.contract_address if receipt.to is None else None
+    return evolve(receipt, contract_address=created, logs_bloom=None)
 
 
 def _transaction(transaction: Transaction) -> Transaction:

@@ -92,8 +92,13 @@ def header_of(block: Mapping[str, Any]) -> Header:
 
 
 def forgeries_of(value: Any) -> dict[str, Any]:
-    """The value with one field forged, under the field's name, for each of its fields."""
-    return {name: evolve(value, **{name: _other(getattr(value, name))}) for name in fields_dict(type(value))}
+    """The value with one field forged, under the field's name, for each of its fields that is voted on."""
+    return {name: evolve(value, **{name: _other(getattr(value, name))}) for name in fields_voted(type(value))}
+
+
+def fields_voted(kind: type) -> list[str]:
+    """The fields that make two values of a kind equal or not."""
+    return [name for name, attribute in fields_dict(kind).items() if attribute.eq]
 
 
 def _other(value: object) -> object:
@@ -108,6 +113,6 @@ def _other(value: object) -> object:
         case (Log(), *_):
             return value[:-1]
         case tuple():
-            return (*value, *value[:1]) or (b"\1" * 32,)
+            return (*value, *value[:1]) or (schemas.log(examples.log()),)
         case _:
             return b"\1" * 32

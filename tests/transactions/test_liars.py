@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 import trio
-from attrs import define, evolve, field, fields_dict
+from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
 from rpc import methods
@@ -21,7 +21,7 @@ from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tayho.voters import truth_of
-from tests.rpc.voting import forgeries_of
+from tests.rpc.voting import fields_voted, forgeries_of
 from tests.transactions.conftest import Engine, any_call
 from tests.transactions.test_executor import Kind
 
@@ -160,8 +160,8 @@ def told(receipt: Receipt) -> tuple[Any, ...]:
 
 _EVENT = Log(b"\1" * 20, (), b"", 0, False, b"\2" * 32, 0, b"\3" * 32, 1)
 LIES: dict[str, Lie] = {
-    **{f"receipt {name}": forging(Receipt, name) for name in fields_dict(Receipt)},
-    **{f"header {name}": forging(Header, name) for name in fields_dict(Header)},
+    **{f"receipt {name}": forging(Receipt, name) for name in fields_voted(Receipt)},
+    **{f"header {name}": forging(Header, name) for name in fields_voted(Header)},
     "no receipt": none_for("eth_getTransactionReceipt"),
     "no block": none_for("eth_getBlockByNumber"),
     "an event": about(Receipt, lambda receipt: evolve(receipt, logs=(_EVENT,))),
