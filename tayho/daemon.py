@@ -11,6 +11,7 @@ import structlog
 import trio
 
 from nursery.asyncio_bridge import open_bridge
+from nursery.collection import calm_collector
 from nursery.drain import Drain
 from nursery.signals import watch_signals
 from nursery.supervise import supervise
@@ -41,6 +42,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
 
     Raises EnvironmentRefused before anything is begun, TaskCrashed after.
     """
+    calm_collector()
     metrics = Metrics()
     async with (
         open_bridge(),

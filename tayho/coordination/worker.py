@@ -25,7 +25,8 @@ from tayho.kernel.steps import step
 
 log = structlog.get_logger("tayho.worker")
 
-FETCH_MAX = 256
+# About a third of the handlers that a busy process has: while one batch runs, another begins and a third is fetched.
+FETCH_MAX = 86
 WAIT_SECONDS = 5
 # Between tries while PostgreSQL or Redis is away: short enough that a restart is not noticed for long.
 TROUBLE_SECONDS = 1

@@ -16,6 +16,7 @@ import trio
 from redis.asyncio.connection import AbstractConnection
 
 from nursery.asyncio_bridge import open_bridge
+from nursery.collection import calm_collector
 from nursery.drain import Drain
 from nursery.supervise import supervise
 from tayho.coordination.module import Coordination
@@ -45,6 +46,8 @@ class RoundTrips:
 
 async def run(stdin: trio.abc.ReceiveStream, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Serve until standard input ends; what it took."""
+    # As the daemon does at its start.
+    calm_collector()
     trips = RoundTrips()
     trips.install()
     profile = new_profile() if settings["profile"] else None
