@@ -58,11 +58,10 @@ def test_lost_races_keep_the_delay_up() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 0.1)), max_size=500))
 def test_hedges_are_never_more_than_their_share(steps: list[tuple[bool, float]]) -> None:
     """Goal: at most a tenth of the requests and the saved burst, whatever is wished. Method: random wishes."""
-    budget, sent, now = HedgeBudget(HedgeRules(burst_max=5)), 0, 0.0
-    for wants, wait in steps:
+    budget, now = HedgeBudget(HedgeRules(burst_max=5)), 0.0
+    for sent, (wants, wait) in enumerate(steps, start=1):
         now += wait
         budget.sent()
-        sent += 1
         if wants:
             budget.take(now, is_strained=False)
         assert budget.fired <= 5 + 0.1 * sent + 1e-6
@@ -99,7 +98,7 @@ def test_a_push_back_and_an_open_circuit_stop_hedges() -> None:
     ],
 )
 def test_a_refusal_is_judged_by_its_words(code: int, message: str, standing: str) -> None:
-    """Goal: what only this endpoint lacks is asked of the next, what the caller did wrong is not. Method: real texts."""
+    """Goal: what only this endpoint lacks is asked of the next, what the caller did wrong is not. Method: texts."""
     assert standing_of(RpcRefused(code, message)) == standing
 
 
