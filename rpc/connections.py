@@ -50,18 +50,18 @@ class Connections:
         finally:
             await finish(connections._close_all, seconds=_CLOSE_SECONDS)
 
-    def take(self) -> httpx2.AsyncHTTPTransport:
-        """A connection for one exchange, to be given back whatever becomes of it."""
-        return self._idle.pop()[0] if self._idle else self._new()
-
-    async def give_back(self, http: httpx2.AsyncHTTPTransport) -> None:
-        """Keep the connection for the next exchange; one that broke opens itself anew then.
+    async def take(self) -> httpx2.AsyncHTTPTransport:
+        """A connection for one exchange, to be given back whatever becomes of it.
 
         Closes the connection that was idle for longest, if it was for too long.
         """
-        self._idle.append((http, trio.current_time()))
-        if self._is_stale(self._idle[0]):
+        if self._idle and self._is_stale(self._idle[0]):
             await self._idle.popleft()[0].aclose()
+        return self._idle.pop()[0] if self._idle else self._new()
+
+    def give_back(self, http: httpx2.AsyncHTTPTransport) -> None:
+        """Keep the connection for the next exchange; one that broke opens itself anew then."""
+        self._idle.append((http, trio.current_time()))
 
     def _is_stale(self, idle: tuple[httpx2.AsyncHTTPTransport, float]) -> bool:
         return trio.current_time() - idle[1] > self._keepalive_seconds

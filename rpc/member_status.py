@@ -40,9 +40,14 @@ class MemberStatus:
     dissents: int
 
     @property
+    def circuits_open(self) -> Mapping[MethodClass, State]:
+        """Those that keep questions away, or will until their probe has answered."""
+        return {work: state for work, state in self.circuits.items() if state != "closed"}
+
+    @property
     def is_live(self) -> bool:
         """Whether every class of methods is asked of it."""
-        return all(state == "closed" for state in self.circuits.values())
+        return not self.circuits_open
 
 
 @frozen

@@ -105,7 +105,7 @@ class HttpTransport:
         progress.stage = "slot"
         async with self._slots:
             progress.stage = "headers"
-            http = self._connections.take()
+            http = await self._connections.take()
             try:
                 return await self._exchange(http, body, progress)
             except (httpx2.HTTPError, OSError) as error:
@@ -115,7 +115,7 @@ class HttpTransport:
             except Garbled as error:
                 raise ExchangeFailed(Malformed(str(error))) from error
             finally:
-                await self._connections.give_back(http)
+                self._connections.give_back(http)
 
     async def _exchange(self, http: httpx2.AsyncHTTPTransport, body: bytes, progress: Progress) -> HttpAnswer:
         async with aclosing(await self._sent(http, body)) as response:

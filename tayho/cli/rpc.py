@@ -111,6 +111,6 @@ def _print_table(members: Sequence[MemberStatus]) -> None:
 
 def _circuits(member: MemberStatus) -> str:
     """The circuits that are not closed, with their cause."""
-    found = [f"{work}: {state}" for work, state in member.circuits.items() if state != "closed"]
+    found = [f"{work}: {state}" for work, state in member.circuits_open.items()]
     causes = dict.fromkeys(member.circuit_causes.values())
     return "\n".join([*found, *causes]) or "closed"
