@@ -12,6 +12,7 @@ from rpc.latency import LatencyHistogram
 _QUANTILE: Final = 0.95
 _MEDIANS_MAX: Final = 8
 _SAMPLES_MIN: Final = 20
+_HELD_SECONDS: Final = 0.1
 
 
 @frozen
@@ -46,6 +47,8 @@ class HedgeDelays:
     def __init__(self, rules: HedgeRules) -> None:
         self._rules = rules
         self._methods: dict[str, LatencyHistogram] = defaultdict(LatencyHistogram)
+        # Until when a delay holds: a quantile costs more than all else that a question needs of us.
+        self._held: dict[str, tuple[float, float]] = {}
 
     def note(self, method: str, seconds: float, now: float) -> None:
         """An answer, or a lost race as "at least"."""
@@ -53,6 +56,14 @@ class HedgeDelays:
 
     def seconds(self, method: str, now: float) -> float:
         """How long to wait for the first endpoint."""
+        held_until, held = self._held.get(method, (now, 0.0))
+        if now < held_until:
+            return held
+        found = self._found(method, now)
+        self._held[method] = (now + _HELD_SECONDS, found)
+        return found
+
+    def _found(self, method: str, now: float) -> float:
         rules = self._rules
         seen = self._methods.get(method)
         if seen is None or seen.samples(now) < _SAMPLES_MIN:

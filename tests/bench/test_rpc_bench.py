@@ -33,7 +33,13 @@ def test_a_quick_run_measures_each_scenario_and_prints_one_document() -> None:
             assert found[side][scenario].keys() == LATENCY | {"p99_to_healthy"}
     assert all(found["tayho"][scenario]["failed"] == 0 for scenario in found["tayho"])
     assert all(found["tayho"][scenario]["reads"] == 60 for scenario in found["tayho"])
-    assert found["throughput"].keys() == {"bare_per_second", "pool_per_second", "pool_to_bare"}
+    assert found["throughput"].keys() == {
+        "bare_per_second",
+        "pool_per_second",
+        "pool_to_bare",
+        "bare_processor_us",
+        "pool_processor_us",
+    }
     assert found["receipts"]["batched_to_single"] > 0
 
 

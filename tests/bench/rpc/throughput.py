@@ -47,17 +47,24 @@ async def measure(sizes: Sizes, folder: Path) -> Figures:
             return await pool.ask(methods.block_number())
 
         rates: dict[str, list[float]] = {"bare": [], "pool": []}
+        processor: dict[str, list[float]] = {"bare": [], "pool": []}
         for number in range(sizes.rounds + 1):
             order = [("bare", bare), ("pool", pooled)]
             for name, ask in order if number % 2 else order[::-1]:
+                began = time.process_time()
                 rate = await _rate(ask, sizes.questions)
+                microseconds = 1e6 * (time.process_time() - began) / sizes.questions
                 # The first round opens connections.
                 rates[name] += [rate] if number else []
+                processor[name] += [microseconds] if number else []
         ratios = [ours / theirs for ours, theirs in zip(rates["pool"], rates["bare"], strict=True)]
         figures: dict[tuple[str, ...], float] = {
             ("throughput", "bare_per_second"): median(rates["bare"]),
             ("throughput", "pool_per_second"): median(rates["pool"]),
             ("throughput", "pool_to_bare"): median(ratios),
+            # Of this process alone, whatever else the machine did meanwhile.
+            ("throughput", "bare_processor_us"): median(processor["bare"]),
+            ("throughput", "pool_processor_us"): median(processor["pool"]),
         }
         hashes = await _transfers(client, url, sizes.receipts)
         return figures | await _receipts(pool, hashes, sizes.rounds)
