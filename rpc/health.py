@@ -25,7 +25,7 @@ _FAULT_HALF_LIFE_SECONDS = 20
 _LATENCY_SHARE_OF_NEW = 0.15
 # What a method that was hardly asked is presumed to be like: the endpoint as a whole, as so many samples.
 _PRIOR_SAMPLES = 2.0
-_UNKNOWN_LATENCY_SECONDS = 0.05
+UNKNOWN_LATENCY_SECONDS = 0.05
 
 
 @define
@@ -103,15 +103,22 @@ class Health:
         self.whole.overtaken(seconds)
         self.method(method).overtaken(seconds)
 
-    def score(self, method: str, lag_blocks: int, now: float) -> float:
-        """In (0, 1]; higher is better."""
+    def latency_seconds(self, method: str) -> float | None:
+        """Of the method, or of the endpoint as a whole while the method was not answered; None before any answer."""
+        track = self.methods.get(method)
+        known = None if track is None else track.latency_seconds
+        return self.whole.latency_seconds if known is None else known
+
+    def score(
+        self, method: str, lag_blocks: int, now: float, presumed_seconds: float = UNKNOWN_LATENCY_SECONDS
+    ) -> float:
+        """In (0, 1]; higher is better. `presumed_seconds`: the latency of an endpoint that never answered."""
         track = self.methods.get(method)
         share = self.whole.success_share(now)
-        latency = self.whole.latency_seconds
         if track is not None:
             share = track.success_share(now, prior=share)
-            latency = latency if track.latency_seconds is None else track.latency_seconds
-        seconds = _UNKNOWN_LATENCY_SECONDS if latency is None else latency
+        latency = self.latency_seconds(method)
+        seconds = presumed_seconds if latency is None else latency
         speed = LATENCY_SCALE_SECONDS / (LATENCY_SCALE_SECONDS + seconds)
         behind = max(lag_blocks - LAG_FREE_BLOCKS, 0)
         return share * share * speed / (1 + behind / LAG_SCALE_BLOCKS)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from rpc.board import CircuitBoard
-from rpc.health import Preference, Ranked, lags_of
+from rpc.health import UNKNOWN_LATENCY_SECONDS, Preference, Ranked, lags_of
 from rpc.member import GuardedEndpoint
 from rpc.member_status import MemberStatus, MethodStatus
 from rpc.method_traits import MethodClass, traits_of
@@ -25,8 +25,12 @@ class Roster:
         """The best first; behind those that are live, those whose circuit waits for its probe. Never empty."""
         lags = self.lags()
         work = traits_of(method).work
+        # Who was never asked is presumed to be no quicker than the others: a slow first answer, which had to connect
+        # and check the chain, must not send the traffic to strangers.
+        known = (member.health.latency_seconds(method) for member in self.members)
+        presumed = max((seconds for seconds in known if seconds is not None), default=UNKNOWN_LATENCY_SECONDS)
         live = [
-            Ranked(member.place, member.health.score(method, lags[member.place], now))
+            Ranked(member.place, member.health.score(method, lags[member.place], now, presumed))
             for member in self.members
             if self.board.is_closed(member.place, work, now)
         ]

@@ -330,3 +330,12 @@ async def test_the_status_hides_keys(server: FaultyServer) -> None:
         (status,) = pool.status()
         assert status.requests == 1
         assert status.methods["eth_blockNumber"].latency_seconds is not None
+
+
+async def test_a_slow_first_answer_does_not_send_the_traffic_to_strangers() -> None:
+    """Goal: what is unknown is not presumed quick. Method: the first endpoint is slow, the others were never asked."""
+    async with servers() as asked, pool_of(asked, hedges=NO_HEDGES) as pool:
+        asked[0].behave(late(0.3))
+        for _ in range(5):
+            assert await pool.ask(HEAD) == 16
+        assert counts(asked, "eth_blockNumber") == [5, 0, 0]
