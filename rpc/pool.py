@@ -43,7 +43,6 @@ T = TypeVar("T")
 _TRIES_IN_DEADLINE: dict[MethodClass, int] = {"light": 3, "state": 3, "heavy": 2}
 # Of the time that is left, so that the last endpoint's silence is told as its fault before the deadline cuts all off.
 _PATIENCE = 0.95
-_HEAD_METHOD = methods.block_number().method
 
 
 class ReadPool:
@@ -211,26 +210,24 @@ class ReadPool:
             hedge_seconds=self._delays.seconds(call.method, now) if traits.may_hedge else None,
             may_hedge=lambda: self._may_hedge(traits.work),
         )
-        self._probe_beside(call, contenders[0])
         self._budget.sent()
         try:
             with trio.move_on_at(deadline):
-                return await race.run()
+                value = await race.run()
+                self._probe_beside(call)
+                return value
         finally:
             self._learn(race)
         late = EndpointFault(contenders[0].shown, DeadlinePassed(self._deadline_seconds, "endpoints"), call.method)
         raise most_telling([*race.errors, late])
 
-    def _probe_beside(self, call: Call[T], first: GuardedEndpoint) -> None:
+    def _probe_beside(self, call: Call[T]) -> None:
         """Ask an endpoint that may be back the same question beside: its answer decides, and the caller waits for none.
 
-        Heads are left to the watch of heads.
+        Only once the caller has his answer: had every live endpoint failed, the probe would have been his last hope.
         """
-        if call.method == _HEAD_METHOD:
-            return
         for member in self._roster.waiting_for_probe(traits_of(call.method).work, trio.current_time()):
-            if member is not first:
-                self._background.start_soon(self._probe, member, call, name=f"probe of {member.shown}")
+            self._background.start_soon(self._probe, member, call, name=f"probe of {member.shown}")
 
     async def _probe(self, member: GuardedEndpoint, call: Call[object]) -> None:
         try:

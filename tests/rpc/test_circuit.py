@@ -126,6 +126,18 @@ def test_an_answer_from_before_changes_nothing() -> None:
     assert circuit.state(COOLDOWN) == "closed"
 
 
+def test_faults_from_before_a_recovery_are_no_faults_of_after() -> None:
+    """Goal: an endpoint that is back is not taken out by its past. Method: many slow failures told after the probe."""
+    circuit = Circuit(RULES)
+    slow = [circuit.enter(0) for _ in range(2 * RULES.samples_min)]
+    fail(circuit, RULES.samples_min, 0)
+    answer(circuit, 1, COOLDOWN)
+    for leave in slow:
+        assert leave is not None
+        circuit.failed(leave, FAULT, COOLDOWN)
+    assert circuit.state(COOLDOWN) == "closed"
+
+
 @pytest.mark.parametrize(
     ("asked", "pause"),
     [(2, 2.0), (60, 60.0), (10**9, RETRY_AFTER_SECONDS_MAX), (None, COOLDOWN), (math.nan, COOLDOWN), (-5, COOLDOWN)],

@@ -10,6 +10,7 @@ import trio
 from rpc import methods
 from rpc.errors import EndpointFault, Reverted, RpcRefused
 from rpc.member_status import HedgeSeen
+from rpc.method_traits import METHOD_CLASSES
 from rpc.pool import ReadPool
 from rpc.reads import Call
 from tests.rpc import examples
@@ -199,7 +200,7 @@ async def test_a_wrong_chain_is_left_alone_and_harms_nobody() -> None:
         for _ in range(5):
             assert await pool.ask(HEAD) == 16
         assert asked[0].asked("eth_blockNumber") == 0
-        assert not pool.status()[0].is_live
+        assert set(pool.status()[0].circuits_open) == set(METHOD_CLASSES)
         assert "serves chain id 31338" in pool.status()[0].circuit_causes["light"]
         asked[0].chain_id = CHAIN_ID
         await until(lambda: pool.status()[0].circuits["light"] == "closed", what="the probe to admit it")
@@ -339,3 +340,37 @@ async def test_a_slow_first_answer_does_not_send_the_traffic_to_strangers() -> N
         for _ in range(5):
             assert await pool.ask(HEAD) == 16
         assert counts(asked, "eth_blockNumber") == [5, 0, 0]
+
+
+async def test_an_endpoint_that_may_be_back_is_the_last_hope() -> None:
+    """Goal: where every live endpoint fails, one whose cooldown has passed is tried before giving up. Method: the first
+    was out and is well again, the second, the last live one, fails."""
+    async with servers(2) as asked, pool_of(asked, cooldown_milliseconds=100) as pool:
+        asked[0].otherwise = faulty.close_at_once
+        for _ in range(4):
+            with pytest.raises(EndpointFault):
+                await pool.members[0].ask(HEAD)
+        asked[0].otherwise = faulty.answer("0x10")
+        asked[1].otherwise = faulty.close_at_once
+        await until(lambda: pool.status()[0].circuits["light"] == "half-open")
+        assert await pool.ask(HEAD) == 16
+        assert pool.status()[0].is_live
+
+
+async def test_a_cancelled_probe_is_made_again() -> None:
+    """Goal: a caller who goes away in the middle of a probe locks nobody out. Method: cancel one while it hangs."""
+    async with servers(2) as asked, pool_of(asked, cooldown_milliseconds=100) as pool:
+        member = pool.members[0]
+        asked[0].otherwise = faulty.close_at_once
+        for _ in range(4):
+            with pytest.raises(EndpointFault):
+                await member.ask(HEAD)
+        asked[0].otherwise = faulty.hang
+        await until(lambda: pool.status()[0].circuits["light"] == "half-open")
+        for ask in (lambda: member.ask(HEAD), lambda: member.ask_many([HEAD])):
+            with trio.move_on_after(0.1) as patience:
+                await ask()
+            assert patience.cancelled_caught
+        asked[0].otherwise = faulty.answer("0x10")
+        assert await member.ask(HEAD) == 16
+        assert pool.status()[0].is_live
