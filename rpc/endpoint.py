@@ -83,19 +83,21 @@ class Endpoint:
         """Questions and their outcomes since the endpoint was opened."""
         return self._exchanges.stats
 
-    async def ask(self, call: Call[T]) -> T:
-        """The answer to one question.
+    async def ask(self, call: Call[T], deadline_seconds: float | None = None) -> T:
+        """The answer to one question, within `deadline_seconds` if they are less than the endpoint's own.
 
         Raises:
             EndpointFault: no usable answer (WrongChain: it serves another chain). A write may have taken effect.
             RpcRefused: the node refused; Reverted: the EVM did.
         """
         exchanges = self._exchanges
-        with exchanges.stats.watching(call.method), exchanges.deadline(call.method) as progress:
+        with exchanges.stats.watching(call.method), exchanges.deadline(call.method, deadline_seconds) as progress:
             return exchanges.value_of(call, await exchanges.single(call, progress))
 
-    async def ask_many(self, calls: Sequence[Call[T]]) -> list[T | RpcError]:
+    async def ask_many(self, calls: Sequence[Call[T]], deadline_seconds: float | None = None) -> list[T | RpcError]:
         """The answers in the order asked; where one failed, its RpcRefused or EndpointFault in its place.
+
+        At `deadline_seconds`, if they are less than the endpoint's own, what is unanswered has its EndpointFault.
 
         Sent as JSON-RPC batches, several under way at once, in smaller ones where the provider refuses the size.
         Raises ValueError for a write: what a batch half refused did is unknown.
@@ -106,5 +108,7 @@ class Endpoint:
         with unwrapped():
             async with trio.open_nursery() as exchanges:
                 for items in chunks(list(enumerate(calls)), self._batch_size.items_max):
-                    exchanges.start_soon(Chunk(self._exchanges, self._batch_size, items, outcomes).ask)
+                    exchanges.start_soon(
+                        Chunk(self._exchanges, self._batch_size, items, outcomes).ask, deadline_seconds
+                    )
         return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])

@@ -19,8 +19,9 @@ from rpc.foreign_text import printable
 if TYPE_CHECKING:
     from rpc.ballots import Vote
 
-Stage: TypeAlias = Literal["slot", "chain check", "headers", "body"]
-"""Where an exchange stood: waiting for one of our own connections, for the chain id, for headers, for the body."""
+Stage: TypeAlias = Literal["slot", "chain check", "headers", "body", "endpoints"]
+"""Where an exchange stood: waiting for one of our own connections, for the chain id, for headers, for the body; or,
+for a pool, for one endpoint after the other."""
 
 
 @frozen
@@ -90,7 +91,20 @@ class ChainMismatch:
         return f"serves chain id {self.found}, expected {self.expected}: point the URL at the right network"
 
 
-Reason: TypeAlias = Transport | DeadlinePassed | HttpStatus | BodyTooLarge | Malformed | ChainMismatch
+@frozen
+class CircuitOpen:
+    """The endpoint was not asked: its circuit for this class of methods is open, or its one probe is under way."""
+
+    method_class: str
+    seconds_left: float
+    cause: str
+
+    def __str__(self) -> str:
+        when = f"for another {self.seconds_left:.1f} s" if self.seconds_left > 0 else "until its probe has ended"
+        return f"not asked: the circuit for {self.method_class} methods is open {when} ({self.cause})"
+
+
+Reason: TypeAlias = Transport | DeadlinePassed | HttpStatus | BodyTooLarge | Malformed | ChainMismatch | CircuitOpen
 
 
 class RpcError(Exception):
@@ -119,6 +133,11 @@ class EndpointFault(RpcError):
     def __str__(self) -> str:
         asked = f" ({self.method})" if self.method else ""
         return f"{self.endpoint}{asked}: {self.reason}"
+
+    @property
+    def is_circuit_open(self) -> bool:
+        """Whether nothing was sent at all."""
+        return isinstance(self.reason, CircuitOpen)
 
     def about(self, method: str) -> EndpointFault:
         """The same fault for another question that it hit too: an exception belongs to one raiser only."""

@@ -52,13 +52,14 @@ class Exchanges:
         self._ids = itertools.count(1)
 
     @contextmanager
-    def deadline(self, method: str) -> Generator[Progress]:
-        """Everything inside within the one deadline. Raises EndpointFault when it passes."""
+    def deadline(self, method: str, seconds: float | None = None) -> Generator[Progress]:
+        """Everything inside within one deadline, the endpoint's own or less. Raises EndpointFault when it passes."""
+        allowed = self._deadline_seconds if seconds is None else min(max(seconds, 0.0), self._deadline_seconds)
         progress = Progress()
-        with trio.move_on_after(self._deadline_seconds) as scope:
+        with trio.move_on_after(allowed) as scope:
             yield progress
         if scope.cancelled_caught:
-            raise self.fault_of(method, DeadlinePassed(self._deadline_seconds, progress.stage))
+            raise self.fault_of(method, DeadlinePassed(allowed, progress.stage))
 
     def value_of(self, call: Call[T], answer: Answer) -> T:
         """The value of an answer. Raises RpcRefused for a refusal, EndpointFault for a value of another shape."""

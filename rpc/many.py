@@ -37,10 +37,13 @@ class Chunk:
         self._outcomes = outcomes
         self._started = trio.current_time()
 
-    async def ask(self) -> None:
-        """Settle every question. Raises nothing; a cancelled caller leaves questions unsettled."""
+    async def ask(self, deadline_seconds: float | None = None) -> None:
+        """Settle every question, by the deadline with a fault.
+
+        Raises nothing; a cancelled caller leaves questions unsettled.
+        """
         try:
-            with self._exchanges.deadline("batch") as progress:
+            with self._exchanges.deadline("batch", deadline_seconds) as progress:
                 await self._ask_in_parts(progress)
         except EndpointFault as late:
             self._settle_all(self._items, late)

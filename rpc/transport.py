@@ -1,7 +1,7 @@
 """HTTP/1.1 to one endpoint: one POST, one bounded answer. The only user of the HTTP library.
 
-The library's connection pool is used without its client on top: the client would log each URL with its key, keep
-cookies, follow proxies and redirects, and decode any chain of encodings.
+The library's transport is used without its client on top: the client would log each URL with its key, keep cookies,
+follow proxies and redirects, and decode any chain of encodings.
 
 Nothing here has a time limit of its own: the caller's cancel scope bounds the whole exchange, and `Progress` tells it
 where that stood.
@@ -18,6 +18,7 @@ import httpx2
 import trio
 from attrs import define, field, frozen
 
+from rpc.connections import Connections
 from rpc.errors import BodyTooLarge, EndpointUrlRefused, Malformed, Reason, Stage, Transport
 from rpc.foreign_text import printable
 from rpc.handshake import Handshake
@@ -61,8 +62,8 @@ class HttpAnswer:
 class HttpTransport:
     """Connections to one endpoint, at most `in_flight_max` of them, kept alive between exchanges."""
 
-    def __init__(self, http: httpx2.AsyncHTTPTransport, url: EndpointUrl, in_flight_max: int, bytes_max: int) -> None:
-        self._http = http
+    def __init__(self, connections: Connections, url: EndpointUrl, in_flight_max: int, bytes_max: int) -> None:
+        self._connections = connections
         self._url = url
         self._target = _target(url)
         self._headers = httpx2.Headers(
@@ -93,36 +94,31 @@ class HttpTransport:
 
         Raises EndpointUrlRefused.
         """
-        limits = httpx2.Limits(
-            max_connections=in_flight_max,
-            max_keepalive_connections=in_flight_max,
-            keepalive_expiry=keepalive_seconds,
-        )
         # Its debug log shows every header a server sends, and a redirect's location is our own path, key and all.
         logging.getLogger("httpcore2").setLevel(logging.INFO)
-        # trust_env: no certificate file named by the environment. Retries: none, a lost write must stay lost.
-        http = httpx2.AsyncHTTPTransport(
-            verify=True if tls is None else tls, trust_env=False, http1=True, http2=False, limits=limits, retries=0
-        )
-        async with http:
-            yield cls(http, url, in_flight_max, body_bytes_max)
+        is_https = url.target.startswith("https:")
+        async with Connections.open(keepalive_seconds, tls, is_https=is_https) as connections:
+            yield cls(connections, url, in_flight_max, body_bytes_max)
 
     async def post(self, body: bytes, progress: Progress) -> HttpAnswer:
         """Send one request and read its whole answer. Raises ExchangeFailed."""
         progress.stage = "slot"
         async with self._slots:
             progress.stage = "headers"
+            http = await self._connections.take()
             try:
-                return await self._exchange(body, progress)
+                return await self._exchange(http, body, progress)
             except (httpx2.HTTPError, OSError) as error:
                 raise ExchangeFailed(self._transport(error)) from self._url.shown_cause(error)
             except TooLarge as error:
                 raise ExchangeFailed(BodyTooLarge(self._bytes_max)) from error
             except Garbled as error:
                 raise ExchangeFailed(Malformed(str(error))) from error
+            finally:
+                self._connections.give_back(http)
 
-    async def _exchange(self, body: bytes, progress: Progress) -> HttpAnswer:
-        async with aclosing(await self._sent(body)) as response:
+    async def _exchange(self, http: httpx2.AsyncHTTPTransport, body: bytes, progress: Progress) -> HttpAnswer:
+        async with aclosing(await self._sent(http, body)) as response:
             progress.stage = "body"
             if response.status_code == HTTP_OK:
                 content = await self._content(response, self._bytes_max)
@@ -135,15 +131,15 @@ class HttpTransport:
                 connection=response.extensions["network_stream"],
             )
 
-    async def _sent(self, body: bytes) -> httpx2.Response:
+    async def _sent(self, http: httpx2.AsyncHTTPTransport, body: bytes) -> httpx2.Response:
         """Send the request; returns with the headers of the answer."""
         request = httpx2.Request("POST", self._target, headers=self._headers, content=body)
         if self._target.scheme == "http":
-            return await self._http.handle_async_request(request)
+            return await http.handle_async_request(request)
         handshake = Handshake()
         request.extensions["trace"] = handshake.trace
         try:
-            return await self._http.handle_async_request(request)
+            return await http.handle_async_request(request)
         finally:
             handshake.close_unfinished()
 

@@ -47,7 +47,9 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
     async with (
         open_bridge(),
         _world(settings) as urls,
-        open_resources(settings, urls, observe_rpc=metrics.observe_rpc) as resources,
+        open_resources(
+            settings, urls, observe_rpc=metrics.observe_rpc, observe_hedge=metrics.observe_hedge
+        ) as resources,
     ):
         drain = Drain(seconds=settings.drain_seconds)
         coordination = Coordination(

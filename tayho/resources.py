@@ -9,7 +9,9 @@ from functools import cache
 from attrs import field, frozen
 
 from rpc.endpoint import Endpoint
+from rpc.member_status import HedgeSeen
 from rpc.observation import Observation
+from rpc.pool import ReadPool
 from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.delivery import DeliveryQueue
@@ -27,7 +29,7 @@ class Resources:
 
     database: Database
     redis: RedisServer
-    reads: Endpoint
+    reads: ReadPool
     writes: Endpoint
     truth: ChainTruth
     queue_of: Callable[[str], DeliveryQueue]
@@ -45,25 +47,39 @@ class Urls:
 
 @asynccontextmanager
 async def open_resources(
-    settings: Settings, urls: Urls, *, observe_rpc: Callable[[Observation], None] | None = None
+    settings: Settings,
+    urls: Urls,
+    *,
+    observe_rpc: Callable[[Observation], None] | None = None,
+    observe_hedge: Callable[[HedgeSeen], None] | None = None,
 ) -> AsyncGenerator[Resources]:
-    """Open everything, prove it, and close it in reverse. Raises EnvironmentRefused with every problem found."""
+    """Open everything, prove it, and close it in reverse. Raises EnvironmentRefused with every problem found.
+
+    Ordinary reads go to the best endpoint of the pool; its members, each by itself, are the voters.
+    """
     async with AsyncExitStack() as opened:
         problems: list[str] = []
         database = await _opened_database(opened, settings, urls.database_url, problems)
         redis = await opened.enter_async_context(open_redis(urls.redis_url))
         problems += await redis.check()
-        writes = await _opened_endpoint(opened, settings, urls.rpc_url, observe_rpc)
+        writes = await opened.enter_async_context(
+            Endpoint.open(urls.rpc_url, chain_id=settings.chain_id, observer=observe_rpc)
+        )
         if (error := await error_of(writes)) is not None:
             problems.append(str(error))
-        voters: list[Endpoint] = []
-        for url in dict.fromkeys(urls.rpc_read_urls):
-            same = url == urls.rpc_url
-            voters.append(writes if same else await _opened_endpoint(opened, settings, url, observe_rpc))
-        problems += await voter_problems(settings, urls.rpc_read_urls, voters)
+        reads = await opened.enter_async_context(
+            ReadPool.open(
+                list(dict.fromkeys(urls.rpc_read_urls)),
+                chain_id=settings.chain_id,
+                cooldown_milliseconds=settings.rpc_circuit_cooldown_milliseconds,
+                observer=observe_rpc,
+                on_hedge=observe_hedge,
+            )
+        )
+        problems += await voter_problems(settings, urls.rpc_read_urls, reads.members)
         if problems or database is None:
             raise EnvironmentRefused(list(dict.fromkeys(problems)))
-        yield Resources(database, redis, voters[0], writes, truth_of(voters), queues_of(redis, settings))
+        yield Resources(database, redis, reads, writes, truth_of(reads.members), queues_of(redis, settings))
 
 
 async def _opened_database(
@@ -85,12 +101,6 @@ async def _opened_database(
     if problem is not None:
         problems.append(problem)
     return database
-
-
-async def _opened_endpoint(
-    opened: AsyncExitStack, settings: Settings, url: str, observe: Callable[[Observation], None] | None
-) -> Endpoint:
-    return await opened.enter_async_context(Endpoint.open(url, chain_id=settings.chain_id, observer=observe))
 
 
 def queues_of(redis: RedisServer, settings: Settings) -> Callable[[str], DeliveryQueue]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from rpc.member_status import MemberStatus
 from storage.errors import StorageError
 from tayho.coordination.types import Backlog
 from tayho.observability import Metrics
@@ -40,6 +41,7 @@ class Gauges:
     pool: Pool
     is_draining: Callable[[], bool]
     backlog: Callable[[], Awaitable[Backlog]]
+    endpoints: Callable[[], Sequence[MemberStatus]]
     # None where no role signs.
     lanes: Lanes | None
 
@@ -47,6 +49,7 @@ class Gauges:
         """Bring every gauge up to date. A source that is away makes its gauges NaN, and a gauge of its own 1."""
         self.metrics.show_draining(draining=self.is_draining())
         self.metrics.show_database_pool(size_max=self.pool.pool_size, open_now=self.pool.size, idle=self.pool.idle)
+        self.metrics.show_endpoints(self.endpoints())
         await self._refresh("outbox", self._outbox, self.metrics.forget_outbox)
         if self.lanes is not None:
             await self._refresh("lanes", self._lanes, self._forget_lanes)

@@ -96,6 +96,7 @@ def _gauges(parts: Parts) -> Gauges:
         pool=parts.resources.database,
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
+        endpoints=parts.resources.reads.status,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +16,7 @@ import trio
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
+from rpc.member_status import HedgeSeen, MemberStatus
 from rpc.observation import Observation
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import (
@@ -29,6 +30,7 @@ from tayho.kernel.jobs import (
     Quarantined,
     StaleAttempt,
 )
+from tayho.observability.endpoint_instruments import EndpointInstruments
 
 # The creation times would double every counter's lines, for a reader that we have not met.
 prometheus_client.disable_created_metrics()
@@ -36,7 +38,6 @@ prometheus_client.disable_created_metrics()
 Handler: TypeAlias = Callable[[Job, Attempt], Awaitable[Outcome]]
 
 _ATTEMPT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-_RPC_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _OUTCOMES: dict[type[Outcome], str] = {
     Completed: "completed",
     NotActionable: "not_actionable",
@@ -98,16 +99,7 @@ class Metrics:
             "tayho_lane_open", "1 while the lane takes new work, 0 while it is held", ["signer"], registry=registry
         )
         self._lineages_open = Gauge("tayho_lineages_open", "Lineages of the pool that are not final", registry=registry)
-        self._rpc_requests = Counter(
-            "tayho_rpc_requests", "Questions to endpoints", ["endpoint", "method", "outcome"], registry=registry
-        )
-        self._rpc_seconds = Histogram(
-            "tayho_rpc_seconds",
-            "How long endpoints took; cancelled questions count as at least so long",
-            ["endpoint", "method"],
-            buckets=_RPC_SECONDS,
-            registry=registry,
-        )
+        self._endpoints = EndpointInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)
@@ -151,8 +143,15 @@ class Metrics:
 
     def observe_rpc(self, seen: Observation) -> None:
         """Count one question to an endpoint."""
-        self._rpc_requests.labels(endpoint=seen.endpoint, method=seen.method, outcome=seen.outcome).inc()
-        self._rpc_seconds.labels(endpoint=seen.endpoint, method=seen.method).observe(seen.seconds)
+        self._endpoints.observe_rpc(seen)
+
+    def observe_hedge(self, seen: HedgeSeen) -> None:
+        """Count one race that had a hedge."""
+        self._endpoints.observe_hedge(seen)
+
+    def show_endpoints(self, members: Sequence[MemberStatus]) -> None:
+        """How the endpoints for reads stand."""
+        self._endpoints.show(members)
 
     def show_outbox(self, *, rows: float, unpublished: float, oldest_due_seconds: float) -> None:
         """How far the outbox is behind."""

@@ -42,7 +42,7 @@ async def away():
 
 def gauges() -> Gauges:
     lanes = Lanes(answering([LANE]), answering(3))
-    return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), lanes)
+    return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), list, lanes)
 
 
 def shown(gauges: Gauges) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import click
 
 from tests.bench.delivery.command import delivery
+from tests.bench.rpc.command import rpc
 from tests.bench.scale.command import scale
 
 
@@ -12,6 +13,7 @@ def main() -> None:
 
 
 main.add_command(delivery)
+main.add_command(rpc)
 main.add_command(scale)
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tayho.coordination.module import Coordination
 from tayho.coordination.types import Declared, WorkerSettings
 from tayho.kernel.schedule import Schedule
 from tests.crash.world import ENVIRONMENT, World
-from tests.services.chain import CHAIN_ID
+from tests.services.chain import CHAIN_ID, LocalChain
 from tests.waiting import until
 
 pytestmark = pytest.mark.services
@@ -53,6 +53,26 @@ def test_schema_commands_without_a_database_say_so(empty_database_url: str) -> N
         assert ended.returncode == 2
         assert "DATABASE_URL" in ended.stderr
         assert "hunter2" not in ended.stderr
+
+
+@pytest.mark.parametrize("option", ["--json", "--seconds=1"])
+def test_endpoints_are_shown_as_they_do_now(chain: LocalChain, option: str) -> None:
+    """Goal: RPC-10 from the command line, without keys. Method: a node, the same under a key, nobody."""
+    reads = f"{chain.url},{chain.url}/v2/0123456789abcdef,http://127.0.0.1:1"
+    environment = {"CHAIN_ID": str(CHAIN_ID), "ENVIRONMENT": "local", "RPC_READ_URLS": reads, "COLUMNS": "200"}
+    ended = _tayho("rpc", "status", "--seconds", "1", option, RPC_URL=chain.url, **environment)
+    assert ended.returncode == 0, ended.stderr
+    assert "0123456789abcdef" not in ended.stdout
+    if option != "--json":
+        assert "could not connect" in ended.stdout
+        return
+    first, _, down = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert first["head"] is not None
+    assert first["methods"]["eth_blockNumber"]["latency_seconds"] > 0
+    assert first["circuits"] == {"light": "closed", "state": "closed", "heavy": "closed"}
+    assert first["score"] > down["score"]
+    assert down["circuits"]["light"] == "open"
+    assert "could not connect" in down["circuit_causes"]["light"]
 
 
 async def test_jobs_are_listed_and_inspected_without_their_bytes(crashing: World, database_url: str) -> None:

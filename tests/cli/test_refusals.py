@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trio
 
 from nursery.asyncio_bridge import open_bridge
 from storage.connection import Connection
 from storage.server import connect
+from tayho.local.anvil import Chain, anvil
 from tests.crash.world import environment_of
 from tests.services.chain import LocalChain
 from tests.services.launch import Launched
@@ -95,6 +97,31 @@ def test_an_unknown_role_is_refused(good: dict[str, str]) -> None:
 def test_another_chain_behind_the_url_is_refused_with_exit_code_3(good: dict[str, str]) -> None:
     """Goal: wrong chain id. Method: expect chain 5 of a node that serves 31337."""
     _refused(_tayho("run", "automation", environment={**good, "CHAIN_ID": "5"}), ENVIRONMENT, "31337", "5")
+
+
+def test_an_endpoint_for_reads_of_another_chain_is_refused(
+    good: dict[str, str], chain: LocalChain, tmp_path: Path
+) -> None:
+    """Goal: no process starts with a voter of another chain. Method: a second node, of chain 5, among the read URLs."""
+    launched: list[str] = []
+
+    async def start() -> None:
+        async with anvil(tmp_path, Chain(chain_id=5)) as other:
+            reads = f"{chain.url},{other.service.url}"
+            ended = await trio.to_thread.run_sync(
+                lambda: _tayho("run", "automation", environment={**good, "RPC_READ_URLS": reads})
+            )
+            launched.extend(_refused(ended, ENVIRONMENT, "serves chain id 5, expected 31337"))
+
+    trio.run(start)
+    assert len(launched) == 1
+
+
+def test_endpoints_for_reads_that_are_all_down_are_refused(good: dict[str, str]) -> None:
+    """Goal: without one endpoint to read from there is nothing to begin. Method: two URLs where nobody listens."""
+    reads = "http://127.0.0.1:1,http://localhost:2"
+    lines = _refused(_tayho("run", "automation", environment={**good, "RPC_READ_URLS": reads}), ENVIRONMENT)
+    assert len(lines) == 2
 
 
 def test_a_redis_that_evicts_is_refused(good: dict[str, str], redis_server: Launched) -> None:

@@ -7,10 +7,12 @@ from enum import Enum
 from typing import get_args
 from uuid import UUID
 
+import attrs
 import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
+from rpc.member_status import HedgeSeen, MemberStatus, MethodStatus
 from rpc.observation import Observation
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
@@ -92,6 +94,40 @@ def test_rpc_questions_are_counted_and_timed():
     assert found["tayho_rpc_requests_total", (*labels, ("outcome", "answered"))] == 1
     assert found["tayho_rpc_requests_total", (*labels, ("outcome", "HttpStatus"))] == 1
     assert found["tayho_rpc_seconds_sum", labels] == pytest.approx(0.6)
+
+
+def test_endpoints_are_shown_as_they_stand():
+    """Goal: RPC-10's gauges, without ghosts of before. Method: two endpoints, then one; a race with a hedge."""
+    metrics = Metrics()
+    one = MemberStatus(
+        endpoint="https://one",
+        score=0.9,
+        methods={"eth_call": MethodStatus(0.8, 0.02)},
+        circuits={"light": "closed", "state": "half-open", "heavy": "open"},
+        circuit_causes={"heavy": "reset"},
+        head=16,
+        lag_blocks=3,
+        requests=7,
+        faults=1,
+        hedges_fired=2,
+        hedges_won=1,
+        dissents=4,
+    )
+    metrics.show_endpoints([one, attrs.evolve(one, endpoint="https://gone")])
+    metrics.show_endpoints([one])
+    metrics.observe_hedge(HedgeSeen("eth_call", "https://one", "https://two", won=True))
+    found = samples(metrics)
+    shown = {key: value for key, value in found.items() if ("endpoint", "https://one") in key[1]}
+    assert ("endpoint", "https://gone") not in {label for _, labels in found for label in labels}
+    assert {name: value for (name, labels), value in shown.items() if len(labels) == 1} == {
+        "tayho_rpc_head_lag_blocks": 3,
+        "tayho_rpc_dissents": 4,
+    }
+    circuits = {dict(labels)["method_class"]: value for (name, labels), value in shown.items() if "circuit" in name}
+    assert circuits == {"light": 0, "state": 0.5, "heavy": 1}
+    assert found["tayho_rpc_score", (("endpoint", "https://one"), ("method", "eth_call"))] == 0.8
+    labels = (("endpoint", "https://one"), ("method", "eth_call"), ("won", "true"))
+    assert found["tayho_rpc_hedges_total", labels] == 1
 
 
 def test_a_lane_that_left_the_pool_is_not_shown_any_more():
