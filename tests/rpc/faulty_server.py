@@ -119,12 +119,17 @@ class FaultyServer:
             lines, _, buffer = buffer.partition(b"\r\n\r\n")
             request_line, *fields = lines.decode().split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in fields)}
-            while len(buffer) < int(headers["content-length"]):
+            length = int(headers.get("content-length", "0"))
+            while len(buffer) < length:
                 received = await stream.receive_some()
                 if not received:
                     return
                 buffer += received
-            body, buffer = buffer[: int(headers["content-length"])], buffer[int(headers["content-length"]) :]
+            body, buffer = buffer[:length], buffer[length:]
+            if not body:
+                # A redirect that some clients follow with a GET.
+                await stream.send_all(head(405, {"content-length": "0"}))
+                continue
             await self._serve(Request(stream, headers, request_line.split(" ")[1], json.loads(body)))
 
     async def _serve(self, request: Request) -> None:
@@ -170,8 +175,13 @@ def answer(result: object | Result) -> Behaviour:
 def refuse(code: object, message: object, data: object = None, *, status: int = 200) -> Behaviour:
     """Answer every question with a JSON-RPC error."""
 
+    return refuse_with({"code": code, "message": message} | ({} if data is None else {"data": data}), status=status)
+
+
+def refuse_with(error: object, *, status: int = 200) -> Behaviour:
+    """Answer every question with this error, be it in form or not."""
+
     async def behave(request: Request) -> None:
-        error = {"code": code, "message": message} | ({} if data is None else {"data": data})
         answers = [{"jsonrpc": "2.0", "id": call["id"], "error": error} for call in request.calls]
         await request.respond_json(answers if request.is_batch else answers[0], status=status)
 
@@ -227,12 +237,19 @@ async def hang_in_body(request: Request) -> None:
     await request.hang()
 
 
-async def drip(request: Request) -> None:
-    """Send an honest answer a byte at a time, so slowly that it never ends, but never silent for long."""
-    await request.send(head(200, {"content-length": "100000"}))
-    while True:
-        await request.send(b" ")
-        await trio.sleep(0.02)
+def dripping(seconds: float) -> Behaviour:
+    """Send an answer a byte each so many seconds: it never ends, but is never silent for long."""
+
+    async def behave(request: Request) -> None:
+        await request.send(head(200, {"content-length": "100000"}))
+        while True:
+            await request.send(b" ")
+            await trio.sleep(seconds)
+
+    return behave
+
+
+drip = dripping(0.02)
 
 
 async def close_at_once(request: Request) -> None:
