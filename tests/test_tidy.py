@@ -159,7 +159,8 @@ def _is_reasoned(comment: str, *, in_tests: bool) -> bool:
 
 
 def test_no_module_is_dead() -> None:
-    """Goal: what nothing uses is deleted. Method: each module is imported, named in a string, or an entry point."""
+    """Goal: what nothing uses is deleted. Method: each module is imported, named in a string, an entry point, or a face
+    that a page of the documents shows."""
     sources = [path for path in tracked() if path.startswith((*PACKAGES, "tools/", "pyproject.toml", "Makefile"))]
     sources += python_files("tests/")
     used: set[str] = set()
@@ -168,6 +169,9 @@ def test_no_module_is_dead() -> None:
             used |= {name for name in _mentioned(path) if name != module_name(path)}
         elif path in ("pyproject.toml", "Makefile"):
             used |= set(re.findall(r"\b(?:tayho|tools|storage|nursery|rpc)(?:\.\w+)+", text_of(path)))
+    for path in tracked():
+        if path.startswith("docs/"):
+            used |= {name.rpartition(".")[0] for name in re.findall(r"`((?:rpc|tayho)(?:\.\w+)+)`", text_of(path))}
     judged = [path for path in python_files(*PACKAGES, "tools/") if not path.endswith(("__init__.py", "__main__.py"))]
     # A contract is made whether or not another context needs it yet.
     dead = [path for path in judged if module_name(path) not in used and not path.startswith("tayho/contracts/")]
