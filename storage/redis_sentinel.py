@@ -64,17 +64,17 @@ class Sentinels:
         if address != self.master or time.monotonic() < self._ask_at:
             return address == self.master
 
-        async def heed(_sentinel: Address, answer: list[str] | None) -> Address:
-            return self._named(answer)
-
         try:
-            named = await self._guides.ask(self._question, heed)
+            named = await self._guides.ask(self._question, self._heard)
         except (RedisError, OSError):
             self._ask_at = time.monotonic() + UNWATCHED_SECONDS
             return True
         if named == address:
             self._ask_at = time.monotonic() + BELIEVED_SECONDS
         return named == address
+
+    async def _heard(self, _sentinel: Address, answer: list[str] | None) -> Address:  # noqa: ASYNC124 - as guides are heeded
+        return self._named(answer)
 
     @property
     def _question(self) -> tuple[str, ...]:
