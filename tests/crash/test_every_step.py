@@ -182,7 +182,11 @@ async def test_killed_after_ageing_a_record_both_jobs_run(crashing: World, tmp_p
     doomed = await crashing.start(crash_at="publish.after_ageing", plug_in=kinds, QUEUE_CONCURRENCY="1")
     busy = await crashing.enqueue_planted("busy", do="wait_first", folder=str(tmp_path))
     await until((tmp_path / "busy.begun").exists, seconds=60, what="the handler to be busy")
-    old = await crashing.enqueue_planted("old", run_at=await crashing.now() - timedelta(minutes=3))
+    old = await crashing.enqueue_planted("old")
+    async with crashing.database.connection() as connection:
+        await connection.execute(
+            "UPDATE coordination.jobs SET run_at = run_at - interval '3 minutes' WHERE job_id = $1", old
+        )
     await crashing.await_death(doomed)
     await crashing.start(plug_in=kinds)
     states = await crashing.await_all_ended([busy, old])
