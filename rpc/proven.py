@@ -12,8 +12,9 @@ from typing import TypeAlias, TypeVar
 
 from rpc import methods, proofs
 from rpc.errors import RpcError
+from rpc.member import Member
 from rpc.proof_errors import NotProven, ProofRefuted, Unprovable
-from rpc.provenance import Agreement, Member, Proven, Refutation, Silenced, Voting
+from rpc.provenance import Agreement, Proven, Refutation, Silenced, Voting
 from rpc.reads import Call
 from rpc.receipt_proofs import Recover
 from rpc.rendering import render

@@ -8,23 +8,13 @@ from typing import Generic, Protocol, TypeVar
 from attrs import field, frozen
 
 from rpc.errors import EndpointFault, Malformed, RpcError
+from rpc.member import Member
 from rpc.proof_errors import ProofRefuted
 from rpc.reads import Call
 from rpc.rendering import Json
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Member(Protocol):
-    """One configured endpoint."""
-
-    @property
-    def shown(self) -> str: ...
-
-    async def ask(self, call: Call[T]) -> T: ...
-
-    async def ask_many(self, calls: Sequence[Call[T]]) -> list[T | RpcError]: ...
 
 
 class Agreement(Protocol[T_co]):

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 from attrs import define, evolve, field, frozen
 
 from rpc.errors import BodyTooLarge, EndpointFault, RpcError, RpcRefused
+from rpc.member import Member
 from rpc.proof_errors import NotProven
-from rpc.provenance import Member
 from rpc.reads import Call
 from rpc.values import AccountProof, Header, Receipt
 from tests.rpc.blocks import Block
