@@ -26,6 +26,7 @@ _LATENCY_SHARE_OF_NEW = 0.15
 # What a method that was hardly asked is presumed to be like: the endpoint as a whole, as so many samples.
 _PRIOR_SAMPLES = 2.0
 UNKNOWN_LATENCY_SECONDS = 0.05
+LATENCY_SECONDS_MAX = 3_600
 
 
 @define
@@ -67,6 +68,8 @@ class Track:
     def _learn(self, seconds: float) -> None:
         if not 0 <= seconds < math.inf:
             return
+        # Past this slow is slow: a score must not vanish, or no two of them could be compared.
+        seconds = min(seconds, LATENCY_SECONDS_MAX)
         known = self.latency_seconds
         self.latency_seconds = seconds if known is None else known + _LATENCY_SHARE_OF_NEW * (seconds - known)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rpc.health import STICKINESS, Health, Preference, Ranked, lags_of
@@ -67,6 +68,7 @@ def test_who_is_always_overtaken_loses_its_rank() -> None:
 odd = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, -1.0, 0.0]))
 
 
+@example([("ok", sys.float_info.max, 0.0)], 900_719_925_474_093)
 @given(st.lists(st.tuples(st.sampled_from(["ok", "fail", "late"]), odd, st.floats(-1e9, 1e9))), st.integers(0, 2**64))
 def test_no_score_is_ever_out_of_bounds(steps: list[tuple[str, float, float]], lag: int) -> None:
     """Goal: no NaN, infinity or zero ever ranks an endpoint. Method: any durations at any times, clocks set back."""
