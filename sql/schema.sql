@@ -514,10 +514,55 @@ CREATE TABLE transactions.broadcasts (
     tx_hash bytea NOT NULL,
     endpoint text NOT NULL,
     answer text NOT NULL,
+    reason text,
     detail text,
+    sent_by text,
     answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT broadcasts_pkey PRIMARY KEY (broadcast_id),
     CONSTRAINT broadcasts_answer_check CHECK ((answer = ANY (ARRAY['accepted'::text, 'already_known'::text, 'refused'::text, 'unknown'::text])))
+);
+
+CREATE TABLE transactions.events (
+    event_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    lineage_id uuid NOT NULL,
+    job_id uuid,
+    kind text NOT NULL,
+    tx_hash bytea,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL,
+    occurred_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT events_pkey PRIMARY KEY (event_id),
+    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text])))
+);
+
+CREATE TABLE transactions.findings (
+    finding_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    kind text NOT NULL,
+    detail jsonb NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE transactions.halts (
+    halt_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    kind text NOT NULL,
+    evidence jsonb NOT NULL,
+    raised_by text NOT NULL,
+    raised_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    resolution text,
+    resolved_by text,
+    resolved_at timestamp with time zone,
+    CONSTRAINT halts_pkey PRIMARY KEY (halt_id),
+    CONSTRAINT halts_kind_check CHECK ((kind = ANY (ARRAY['finality_violated'::text, 'chain_reset'::text, 'chain_ahead'::text, 'chain_unknown'::text]))),
+    CONSTRAINT halts_resolution_check CHECK ((resolution = ANY (ARRAY['adopted'::text, 'restarted'::text, 'gone'::text]))),
+    CONSTRAINT halts_resolved CHECK ((((resolution IS NULL) = (resolved_at IS NULL)) AND ((resolution IS NULL) = (resolved_by IS NULL))))
 );
 
 CREATE TABLE transactions.lanes (
@@ -529,11 +574,21 @@ CREATE TABLE transactions.lanes (
     next_nonce bigint NOT NULL,
     state text DEFAULT 'open'::text NOT NULL,
     state_reason text,
+    world integer DEFAULT 1 NOT NULL,
+    latest_nonce bigint,
+    pending_nonce bigint,
+    balance_wei numeric(78,0),
+    is_delegated boolean DEFAULT false NOT NULL,
+    observed_at timestamp with time zone,
     registered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT lanes_pkey PRIMARY KEY (chain_id, signer),
+    CONSTRAINT lanes_balance_wei_check CHECK ((balance_wei >= (0)::numeric)),
     CONSTRAINT lanes_fence CHECK ((next_nonce >= first_nonce)),
     CONSTRAINT lanes_first_nonce_check CHECK ((first_nonce >= 0)),
-    CONSTRAINT lanes_signer_check CHECK ((octet_length(signer) = 20))
+    CONSTRAINT lanes_latest_nonce_check CHECK ((latest_nonce >= 0)),
+    CONSTRAINT lanes_pending_nonce_check CHECK ((pending_nonce >= 0)),
+    CONSTRAINT lanes_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT lanes_world_check CHECK ((world >= 1))
 )
 WITH (fillfactor=50);
 
@@ -543,6 +598,7 @@ CREATE TABLE transactions.lineages (
     job_id uuid,
     chain_id bigint NOT NULL,
     signer bytea NOT NULL,
+    world integer DEFAULT 1 NOT NULL,
     nonce bigint NOT NULL,
     call_hash bytea NOT NULL,
     environment text NOT NULL,
@@ -552,6 +608,11 @@ CREATE TABLE transactions.lineages (
     call_data bytea NOT NULL,
     state text NOT NULL,
     state_reason text,
+    hold text,
+    hold_reason text,
+    held_at timestamp with time zone,
+    bump_requested_at timestamp with time zone,
+    cancel_requested_at timestamp with time zone,
     included_block_number bigint,
     check_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     allocated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -560,12 +621,15 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_identity UNIQUE (lineage_id, chain_id, signer, nonce, call_hash),
     CONSTRAINT lineages_call_data_check CHECK ((octet_length(call_data) <= 131072)),
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
-    CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
+    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
     CONSTRAINT lineages_to_address_check CHECK ((octet_length(to_address) = 20)),
-    CONSTRAINT lineages_value CHECK (((value_wei >= (0)::numeric) AND (value_wei < ((2)::numeric ^ (256)::numeric))))
+    CONSTRAINT lineages_value CHECK (((value_wei >= (0)::numeric) AND (value_wei < ((2)::numeric ^ (256)::numeric)))),
+    CONSTRAINT lineages_world_check CHECK ((world >= 1))
 )
 WITH (fillfactor=60);
 
@@ -577,6 +641,8 @@ CREATE TABLE transactions.members (
     nonce bigint NOT NULL,
     call_hash bytea NOT NULL,
     member_number integer NOT NULL,
+    transaction_type smallint DEFAULT 2 NOT NULL,
+    is_cancellation boolean DEFAULT false NOT NULL,
     gas_limit bigint NOT NULL,
     max_fee_per_gas_wei numeric(78,0) NOT NULL,
     max_priority_fee_per_gas_wei numeric(78,0) NOT NULL,
@@ -593,6 +659,7 @@ CREATE TABLE transactions.members (
     CONSTRAINT members_fees CHECK (((max_priority_fee_per_gas_wei >= (0)::numeric) AND (max_priority_fee_per_gas_wei <= max_fee_per_gas_wei))),
     CONSTRAINT members_gas_limit_check CHECK ((gas_limit > 0)),
     CONSTRAINT members_member_number_check CHECK ((member_number >= 1)),
+    CONSTRAINT members_transaction_type_check CHECK ((transaction_type = ANY (ARRAY[0, 2]))),
     CONSTRAINT members_tx_hash_check CHECK ((octet_length(tx_hash) = 32))
 )
 WITH (fillfactor=80);
@@ -623,11 +690,31 @@ CREATE TABLE transactions.receipts (
     CONSTRAINT receipts_block_number_check CHECK ((block_number >= 0))
 );
 
+CREATE TABLE transactions.reorganisations (
+    reorganisation_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    block_number bigint NOT NULL,
+    old_hash bytea NOT NULL,
+    new_hash bytea NOT NULL,
+    head_block_number bigint NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT reorganisations_pkey PRIMARY KEY (reorganisation_id),
+    CONSTRAINT reorganisations_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT reorganisations_competing CHECK ((old_hash <> new_hash)),
+    CONSTRAINT reorganisations_new_hash_check CHECK ((octet_length(new_hash) = 32)),
+    CONSTRAINT reorganisations_old_hash_check CHECK ((octet_length(old_hash) = 32))
+);
+
 ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
+
+ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KEY (lineage_id) REFERENCES transactions.lineages(lineage_id);
+
+ALTER TABLE transactions.findings ADD CONSTRAINT findings_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
 
 ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
@@ -653,21 +740,33 @@ CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, e
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 
+CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
+
+CREATE INDEX findings_of_lane ON transactions.findings USING btree (chain_id, signer, found_at);
+
+CREATE UNIQUE INDEX halts_open ON transactions.halts USING btree (chain_id, environment, role, kind) WHERE (resolved_at IS NULL);
+
 CREATE INDEX lanes_pool ON transactions.lanes USING btree (chain_id, environment, role);
 
 CREATE INDEX lineages_in_flight ON transactions.lineages USING btree (chain_id, signer) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text])) AND (included_block_number IS NULL));
 
 CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text]));
 
-CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages USING btree (chain_id, signer, nonce) WHERE (state <> 'abandoned'::text);
+CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages USING btree (chain_id, signer, world, nonce) WHERE (state <> 'abandoned'::text);
 
 CREATE INDEX lineages_of_job ON transactions.lineages USING btree (job_id);
+
+CREATE INDEX lineages_on_hold ON transactions.lineages USING btree (chain_id, environment, role) WHERE (hold IS NOT NULL);
 
 CREATE INDEX lineages_open ON transactions.lineages USING btree (chain_id, environment, role, check_at) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text]));
 
 CREATE UNIQUE INDEX members_one_mined ON transactions.members USING btree (lineage_id) WHERE (state = ANY (ARRAY['mined'::text, 'reverted'::text]));
 
+CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_number) WHERE (orphaned_at IS NULL);
+
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree (tx_hash) WHERE (orphaned_at IS NULL);
+
+CREATE INDEX reorganisations_of_chain ON transactions.reorganisations USING btree (chain_id, found_at);
 
 CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state <> 'running'::text)) EXECUTE FUNCTION tayho.refuse_change();
 
@@ -703,21 +802,31 @@ CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at
 
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON transactions.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER halts_immutable BEFORE UPDATE OF halt_id, chain_id, environment, role, kind, evidence, raised_by, raised_at ON transactions.halts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER halts_kept BEFORE DELETE ON transactions.halts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER halts_resolved_once BEFORE UPDATE ON transactions.halts FOR EACH ROW WHEN ((old.resolved_at IS NOT NULL)) EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN (((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN ((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
-CREATE TRIGGER lineages_terminal_immutable BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN (((old.state = ANY (ARRAY['mined'::text, 'reverted'::text, 'superseded'::text, 'abandoned'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_terminal_immutable BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN (((old.state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])) AND (new.state = old.state))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_transition BEFORE UPDATE ON transactions.lineages FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER lineages_transition_on_insert BEFORE INSERT ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER members_identity_immutable BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, signed_at ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER members_identity_immutable BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, transaction_type, is_cancellation, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, signed_at ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER members_kept BEFORE DELETE ON transactions.members FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
@@ -728,3 +837,5 @@ CREATE TRIGGER members_transition_on_insert BEFORE INSERT ON transactions.member
 CREATE TRIGGER receipts_immutable BEFORE UPDATE OF tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used, effective_gas_price_wei, head_block_number, observed_at ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER reorganisations_append_only BEFORE DELETE OR UPDATE ON transactions.reorganisations FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();

@@ -149,6 +149,11 @@ async def _transactions(
             reconcile_seconds=settings.tx_reconcile_seconds,
             lane_depth=settings.signer_lane_depth,
             fee_wei_max=settings.tx_max_fee_per_gas_wei,
+            reorg_lookback_blocks=settings.tx_reorg_lookback_blocks,
+            stuck_seconds=settings.tx_stuck_seconds,
+            fee_bump_basis_points=settings.tx_fee_bump_basis_points,
+            replacements_max=settings.tx_max_replacements,
+            instance_id=settings.instance_id,
         ),
         await custody.signers(),
     )

@@ -21,6 +21,15 @@ CREATE TABLE transactions.lanes (
     next_nonce bigint NOT NULL,
     state text NOT NULL DEFAULT 'open',
     state_reason text,
+    -- A chain that began anew under the same id is another world: its nonces start again (TX-14).
+    world integer NOT NULL DEFAULT 1 CHECK (world >= 1),
+    -- What a majority of the nodes last showed of the signer's account; null until the first look.
+    latest_nonce bigint CHECK (latest_nonce >= 0),
+    pending_nonce bigint CHECK (pending_nonce >= 0),
+    balance_wei numeric(78, 0) CHECK (balance_wei >= 0),
+    -- The account carries EIP-7702 code: nodes take one transaction in flight from it, and no gaps (TX-15).
+    is_delegated boolean NOT NULL DEFAULT false,
+    observed_at timestamptz,
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (chain_id, signer),
     FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools,
@@ -40,6 +49,7 @@ CREATE TABLE transactions.lineages (
     job_id uuid,
     chain_id bigint NOT NULL,
     signer bytea NOT NULL,
+    world integer NOT NULL DEFAULT 1 CHECK (world >= 1),
     nonce bigint NOT NULL CHECK (nonce >= 0),
     call_hash bytea NOT NULL CHECK (octet_length(call_hash) = 32),
     environment text NOT NULL,
@@ -49,6 +59,15 @@ CREATE TABLE transactions.lineages (
     call_data bytea NOT NULL CHECK (octet_length(call_data) <= 131072),
     state text NOT NULL,
     state_reason text,
+    -- Why an open lineage does not move by itself; null while it does. Shown, counted and alerted on (I8).
+    hold text CONSTRAINT lineages_hold CHECK (
+        hold IN ('fee_capped', 'replacements_spent', 'underfunded', 'limits', 'refused', 'nonce_used')
+    ),
+    hold_reason text,
+    held_at timestamptz,
+    -- An operator's wish. Whichever member is mined decides all the same (TX-10).
+    bump_requested_at timestamptz,
+    cancel_requested_at timestamptz,
     -- Where a receipt was last seen before it was final; null while none is. Not yet evidence of anything.
     included_block_number bigint,
     -- A reconciler looks again after this; the replicas share the open lineages by it.
@@ -59,13 +78,17 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_value CHECK (value_wei >= 0 AND value_wei < 2::numeric ^ 256),
     CONSTRAINT lineages_purpose CHECK ((purpose = 'call') = (job_id IS NOT NULL)),
     CONSTRAINT lineages_ended CHECK (
-        (ended_at IS NOT NULL) = (state IN ('mined', 'reverted', 'superseded', 'abandoned'))
+        (ended_at IS NOT NULL) = (state IN ('mined', 'reverted', 'cancelled', 'superseded', 'abandoned'))
+    ),
+    CONSTRAINT lineages_held CHECK (
+        (hold IS NULL) = (held_at IS NULL) AND (hold IS NULL) = (hold_reason IS NULL)
     ),
     -- What the members refer to, so that each carries its lineage's own nonce and call (I2).
     CONSTRAINT lineages_identity UNIQUE (lineage_id, chain_id, signer, nonce, call_hash)
 ) WITH (fillfactor = 60);
 -- I1: a nonce belongs to one lineage that is not abandoned.
-CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE state <> 'abandoned';
+CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, world, nonce) WHERE state <> 'abandoned';
+CREATE INDEX lineages_on_hold ON transactions.lineages (chain_id, environment, role) WHERE hold IS NOT NULL;
 -- I2, I3: a job has one lineage that lives or took effect.
 CREATE UNIQUE INDEX lineages_job ON transactions.lineages (job_id)
 WHERE state IN ('allocated', 'signed', 'broadcast', 'mined');
@@ -81,17 +104,18 @@ CREATE TRIGGER lineages_transition BEFORE UPDATE ON transactions.lineages
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 CREATE TRIGGER lineages_terminal_immutable BEFORE UPDATE ON transactions.lineages
 FOR EACH ROW WHEN (
-    OLD.state IN ('mined', 'reverted', 'superseded', 'abandoned') AND NEW.state = OLD.state
+    OLD.state IN ('mined', 'reverted', 'cancelled', 'superseded', 'abandoned') AND NEW.state = OLD.state
 ) EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER lineages_identity_immutable
-BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, to_address, value_wei, call_data
+BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei,
+    call_data
 ON transactions.lineages
 FOR EACH ROW WHEN (
-    (OLD.lineage_id, OLD.purpose, OLD.job_id, OLD.chain_id, OLD.signer, OLD.nonce, OLD.call_hash, OLD.to_address,
-     OLD.value_wei, OLD.call_data)
+    (OLD.lineage_id, OLD.purpose, OLD.job_id, OLD.chain_id, OLD.signer, OLD.world, OLD.nonce, OLD.call_hash,
+     OLD.to_address, OLD.value_wei, OLD.call_data)
     IS DISTINCT FROM
-    (NEW.lineage_id, NEW.purpose, NEW.job_id, NEW.chain_id, NEW.signer, NEW.nonce, NEW.call_hash, NEW.to_address,
-     NEW.value_wei, NEW.call_data)
+    (NEW.lineage_id, NEW.purpose, NEW.job_id, NEW.chain_id, NEW.signer, NEW.world, NEW.nonce, NEW.call_hash,
+     NEW.to_address, NEW.value_wei, NEW.call_data)
 ) EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
@@ -105,6 +129,10 @@ CREATE TABLE transactions.members (
     nonce bigint NOT NULL,
     call_hash bytea NOT NULL,
     member_number integer NOT NULL CHECK (member_number >= 1),
+    -- 0 where the chain has no base fee: then both fee columns are its gas price.
+    transaction_type smallint NOT NULL DEFAULT 2 CHECK (transaction_type IN (0, 2)),
+    -- The bytes are a transfer of nothing to oneself at the lineage's nonce; `call_hash` still names the lineage (I2).
+    is_cancellation boolean NOT NULL DEFAULT false,
     gas_limit bigint NOT NULL CHECK (gas_limit > 0),
     max_fee_per_gas_wei numeric(78, 0) NOT NULL,
     max_priority_fee_per_gas_wei numeric(78, 0) NOT NULL,
@@ -130,8 +158,9 @@ CREATE TRIGGER members_transition BEFORE UPDATE ON transactions.members
 FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 -- Of a signed transaction only its state ever changes.
 CREATE TRIGGER members_identity_immutable
-BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, gas_limit,
-    max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, signed_at
+BEFORE UPDATE OF tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, transaction_type,
+    is_cancellation, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext,
+    signed_at
 ON transactions.members
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER members_kept BEFORE DELETE ON transactions.members
@@ -143,7 +172,10 @@ CREATE TABLE transactions.broadcasts (
     tx_hash bytea NOT NULL REFERENCES transactions.members,
     endpoint text NOT NULL,
     answer text NOT NULL CHECK (answer IN ('accepted', 'already_known', 'refused', 'unknown')),
+    -- The class of the answer in the table of what nodes say (TX-4), and the process that asked.
+    reason text,
     detail text,
+    sent_by text,
     answered_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts (tx_hash);
@@ -175,6 +207,8 @@ ON transactions.receipts
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 -- I3: a transaction is in one canonical block.
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts (tx_hash) WHERE orphaned_at IS NULL;
+-- Those that a reorganisation may still take away.
+CREATE INDEX receipts_canonical ON transactions.receipts (block_number) WHERE orphaned_at IS NULL;
 
 INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALUES
 ('transactions.lanes', 'new', 'open', NULL),
@@ -185,8 +219,10 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('transactions.lanes', 'draining', 'retired', NULL),
 ('transactions.lanes', 'blocked', 'open', NULL),
 ('transactions.lanes', 'blocked', 'draining', NULL),
+('transactions.lanes', 'blocked', 'underfunded', NULL),
 ('transactions.lanes', 'underfunded', 'open', NULL),
 ('transactions.lanes', 'underfunded', 'draining', NULL),
+('transactions.lanes', 'underfunded', 'blocked', NULL),
 ('transactions.lineages', 'new', 'allocated', NULL),
 ('transactions.lineages', 'allocated', 'signed', NULL),
 ('transactions.lineages', 'allocated', 'abandoned', NULL),
@@ -195,20 +231,34 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('transactions.lineages', 'signed', 'mined', NULL),
 ('transactions.lineages', 'signed', 'reverted', NULL),
 ('transactions.lineages', 'signed', 'superseded', NULL),
+('transactions.lineages', 'signed', 'cancelled', NULL),
 ('transactions.lineages', 'broadcast', 'mined', NULL),
 ('transactions.lineages', 'broadcast', 'reverted', NULL),
 ('transactions.lineages', 'broadcast', 'superseded', NULL),
+('transactions.lineages', 'broadcast', 'cancelled', NULL),
+('transactions.lineages', 'broadcast', 'signed', 'replace'),
 ('transactions.lineages', 'mined', 'signed', 'revive'),
 ('transactions.lineages', 'reverted', 'signed', 'revive'),
+('transactions.lineages', 'cancelled', 'signed', 'revive'),
+('transactions.lineages', 'superseded', 'signed', 'revive'),
+('transactions.lineages', 'superseded', 'allocated', 'revive'),
 ('transactions.members', 'new', 'signed', NULL),
 ('transactions.members', 'signed', 'broadcast', NULL),
 ('transactions.members', 'signed', 'replaced', NULL),
 ('transactions.members', 'signed', 'mined', NULL),
 ('transactions.members', 'signed', 'reverted', NULL),
+('transactions.members', 'signed', 'ambiguous', NULL),
+('transactions.members', 'ambiguous', 'broadcast', NULL),
+('transactions.members', 'ambiguous', 'replaced', NULL),
+('transactions.members', 'ambiguous', 'mined', NULL),
+('transactions.members', 'ambiguous', 'reverted', NULL),
 ('transactions.members', 'broadcast', 'replaced', NULL),
 ('transactions.members', 'broadcast', 'mined', NULL),
 ('transactions.members', 'broadcast', 'reverted', NULL),
 ('transactions.members', 'replaced', 'mined', NULL),
 ('transactions.members', 'replaced', 'reverted', NULL),
+('transactions.members', 'replaced', 'signed', 'revive'),
 ('transactions.members', 'mined', 'signed', 'revive'),
-('transactions.members', 'reverted', 'signed', 'revive');
+('transactions.members', 'mined', 'replaced', 'revive'),
+('transactions.members', 'reverted', 'signed', 'revive'),
+('transactions.members', 'reverted', 'replaced', 'revive');

@@ -12,13 +12,13 @@ advanced AS (
     UPDATE transactions.lanes AS lanes SET next_nonce = lanes.next_nonce + counted.nonces
     FROM counted
     WHERE lanes.chain_id = $1 AND lanes.signer = counted.signer AND lanes.state = 'open'
-    RETURNING lanes.signer, lanes.next_nonce - counted.nonces AS nonce_first
+    RETURNING lanes.signer, lanes.world, lanes.next_nonce - counted.nonces AS nonce_first
 )
 INSERT INTO transactions.lineages
-    (lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, environment, role, to_address, value_wei,
-     call_data, state)
+    (lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, environment, role, to_address,
+     value_wei, call_data, state)
 SELECT
-    asked.lineage_id, 'call', asked.job_id, $1, asked.signer,
+    asked.lineage_id, 'call', asked.job_id, $1, asked.signer, advanced.world,
     advanced.nonce_first + row_number() OVER (PARTITION BY asked.signer ORDER BY asked.place) - 1,
     asked.call_hash, $2, $3, asked.to_address, asked.value_wei, asked.call_data, 'allocated'
 FROM asked
@@ -73,14 +73,27 @@ RETURNING lineage_id;
 -- name: sealed_members
 SELECT
     members.tx_hash, members.lineage_id, members.chain_id, members.signer, members.nonce, members.call_hash,
-    members.key_id, members.cipher_nonce, members.ciphertext
+    members.is_cancellation, members.key_id, members.cipher_nonce, members.ciphertext
 FROM transactions.members AS members
 WHERE members.tx_hash = ANY ($1::bytea[])
 ORDER BY members.signer, members.nonce, members.member_number;
 
 -- name: record_broadcasts!
-INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, detail)
-SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]);
+INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, reason, detail, sent_by)
+SELECT a.tx_hash, a.endpoint, a.answer, a.reason, a.detail, $6
+FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[])
+    AS a (tx_hash, endpoint, answer, reason, detail);
+
+-- name: doubt!
+-- No node has said yes or no to these bytes: a state of its own, which a yes or a receipt ends (TX-4, TX-12).
+UPDATE transactions.members SET state = 'ambiguous'
+FROM (
+    SELECT doubted.tx_hash FROM transactions.members AS doubted
+    WHERE doubted.tx_hash = ANY ($1::bytea[]) AND doubted.state = 'signed'
+    ORDER BY doubted.tx_hash
+    FOR UPDATE
+) AS unanswered
+WHERE members.tx_hash = unanswered.tx_hash;
 
 -- name: mark_broadcast!
 -- Lineages first and in order, then their members: the order in which `finalise` locks them too.
@@ -96,7 +109,8 @@ WITH sent AS (
 marked AS (
     UPDATE transactions.members AS members SET state = 'broadcast'
     FROM sent
-    WHERE members.lineage_id = sent.lineage_id AND members.tx_hash = ANY ($1::bytea[]) AND members.state = 'signed'
+    WHERE members.lineage_id = sent.lineage_id AND members.tx_hash = ANY ($1::bytea[])
+        AND members.state IN ('signed', 'ambiguous')
     RETURNING members.lineage_id
 )
 UPDATE transactions.lineages AS lineages SET state = 'broadcast'
@@ -115,15 +129,16 @@ released AS (
     UPDATE transactions.lanes AS lanes SET next_nonce = lanes.next_nonce - 1
     FROM abandoned
     WHERE lanes.chain_id = abandoned.chain_id AND lanes.signer = abandoned.signer
-        AND lanes.next_nonce = abandoned.nonce + 1
+        AND lanes.world = abandoned.world AND lanes.next_nonce = abandoned.nonce + 1
     RETURNING lanes.signer
 ),
 filled AS (
     INSERT INTO transactions.lineages
-        (lineage_id, purpose, job_id, chain_id, signer, nonce, call_hash, environment, role, to_address, value_wei,
-         call_data, state)
+        (lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, environment, role, to_address,
+         value_wei, call_data, state)
     SELECT
-        $3, 'filler', NULL, abandoned.chain_id, abandoned.signer, abandoned.nonce, $4, abandoned.environment,
+        $3, 'filler', NULL, abandoned.chain_id, abandoned.signer, abandoned.world, abandoned.nonce, $4,
+        abandoned.environment,
         abandoned.role, abandoned.signer, 0, '', 'allocated'
     FROM abandoned
     WHERE NOT EXISTS (SELECT FROM released)

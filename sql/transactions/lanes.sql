@@ -25,7 +25,8 @@ FOR UPDATE;
 
 -- name: lanes_of_pool
 SELECT
-    lanes.signer, lanes.state, lanes.state_reason, lanes.next_nonce,
+    lanes.signer, lanes.state, lanes.state_reason, lanes.next_nonce, lanes.latest_nonce, lanes.pending_nonce,
+    lanes.balance_wei, lanes.is_delegated,
     (
         SELECT count(*) FROM transactions.lineages AS lineages
         WHERE lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer

@@ -10,7 +10,8 @@ ORDER BY allocated_at;
 -- Never the ciphertext (TX-12).
 SELECT
     members.lineage_id, members.tx_hash, members.member_number, members.gas_limit, members.max_fee_per_gas_wei,
-    members.max_priority_fee_per_gas_wei, members.key_id, members.state, members.signed_at,
+    members.max_priority_fee_per_gas_wei, members.key_id, members.transaction_type, members.is_cancellation,
+    members.state, members.signed_at,
     receipts.block_number, receipts.block_hash, receipts.succeeded, receipts.gas_used,
     receipts.effective_gas_price_wei,
     (SELECT count(*) FROM transactions.broadcasts AS broadcasts WHERE broadcasts.tx_hash = members.tx_hash)

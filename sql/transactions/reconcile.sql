@@ -16,7 +16,9 @@ claimed AS (
 )
 SELECT
     claimed.lineage_id, claimed.purpose, claimed.job_id, claimed.signer, claimed.nonce, claimed.state,
-    claimed.included_block_number, members.tx_hash, members.member_number
+    claimed.included_block_number, members.tx_hash, members.member_number, members.state AS member_state,
+    members.is_cancellation, members.transaction_type, members.gas_limit, members.max_fee_per_gas_wei,
+    members.max_priority_fee_per_gas_wei
 FROM claimed
 JOIN transactions.members AS members USING (lineage_id)
 ORDER BY claimed.signer, claimed.nonce, members.member_number;
@@ -57,9 +59,9 @@ WHERE lineages.lineage_id = changed.lineage_id;
 WITH asked AS (
     SELECT a.*
     FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bigint[], $5::int[], $6::boolean[], $7::bigint[],
-                $8::numeric[])
+                $8::numeric[], $10::boolean[])
         AS a (lineage_id, tx_hash, block_hash, block_number, transaction_index, succeeded, gas_used,
-              effective_gas_price_wei)
+              effective_gas_price_wei, is_cancellation)
 ),
 open_ones AS (
     SELECT lineages.lineage_id FROM transactions.lineages AS lineages
@@ -69,13 +71,18 @@ open_ones AS (
 ),
 ended AS (
     UPDATE transactions.lineages AS lineages
-    SET state = CASE WHEN asked.succeeded THEN 'mined' ELSE 'reverted' END,
+    SET state = CASE
+            WHEN asked.is_cancellation THEN 'cancelled'
+            WHEN asked.succeeded THEN 'mined'
+            ELSE 'reverted'
+        END,
         included_block_number = asked.block_number,
+        hold = NULL, hold_reason = NULL, held_at = NULL,
         ended_at = clock_timestamp()
     FROM asked
     JOIN open_ones USING (lineage_id)
     WHERE lineages.lineage_id = asked.lineage_id
-    RETURNING lineages.lineage_id
+    RETURNING lineages.lineage_id, lineages.job_id, lineages.state
 ),
 decided AS (
     UPDATE transactions.members AS members
@@ -91,6 +98,16 @@ observed AS (
     SELECT
         asked.tx_hash, asked.block_hash, asked.block_number, asked.transaction_index, asked.succeeded, asked.gas_used,
         asked.effective_gas_price_wei, $9
+    FROM asked
+    JOIN ended USING (lineage_id)
+    -- Mined in a block that was orphaned and has come back: the same observation counts again.
+    ON CONFLICT (tx_hash, block_hash) DO UPDATE SET orphaned_at = NULL
+),
+told AS (
+    INSERT INTO transactions.events (lineage_id, job_id, kind, tx_hash, detail)
+    SELECT
+        ended.lineage_id, ended.job_id, ended.state, asked.tx_hash,
+        jsonb_build_object('block_number', asked.block_number, 'block_hash', '0x' || encode(asked.block_hash, 'hex'))
     FROM asked
     JOIN ended USING (lineage_id)
 )

@@ -77,8 +77,8 @@ LANE = _table(
         NEW: ("open",),
         "open": ("draining", "blocked", "underfunded"),
         "draining": ("open", "retired"),
-        "blocked": ("open", "draining"),
-        "underfunded": ("open", "draining"),
+        "blocked": ("open", "draining", "underfunded"),
+        "underfunded": ("open", "draining", "blocked"),
     },
     terminal=("retired",),
 )
@@ -87,22 +87,37 @@ LINEAGE = _table(
     {
         NEW: ("allocated",),
         "allocated": ("signed", "abandoned", "superseded"),
-        "signed": ("broadcast", "mined", "reverted", "superseded"),
-        "broadcast": ("mined", "reverted", "superseded"),
+        "signed": ("broadcast", "mined", "reverted", "cancelled", "superseded"),
+        "broadcast": ("mined", "reverted", "cancelled", "superseded"),
     },
-    terminal=("mined", "reverted", "superseded", "abandoned"),
-    named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
+    terminal=("mined", "reverted", "cancelled", "superseded", "abandoned"),
+    named=(
+        Arrow("broadcast", "signed", "replace"),
+        Arrow("mined", "signed", "revive"),
+        Arrow("reverted", "signed", "revive"),
+        Arrow("cancelled", "signed", "revive"),
+        Arrow("superseded", "signed", "revive"),
+        Arrow("superseded", "allocated", "revive"),
+    ),
 )
 MEMBER = _table(
     "transactions.members",
     {
         NEW: ("signed",),
-        "signed": ("broadcast", "replaced", "mined", "reverted"),
+        "signed": ("broadcast", "ambiguous", "replaced", "mined", "reverted"),
+        # Sent, and no node has said yes or no: the same bytes are sent again until a receipt ends the doubt.
+        "ambiguous": ("broadcast", "replaced", "mined", "reverted"),
         "broadcast": ("replaced", "mined", "reverted"),
         "replaced": ("mined", "reverted"),
     },
     terminal=("mined", "reverted"),
-    named=(Arrow("mined", "signed", "revive"), Arrow("reverted", "signed", "revive")),
+    named=(
+        Arrow("mined", "signed", "revive"),
+        Arrow("reverted", "signed", "revive"),
+        Arrow("mined", "replaced", "revive"),
+        Arrow("reverted", "replaced", "revive"),
+        Arrow("replaced", "signed", "revive"),
+    ),
 )
 
 TABLES: Mapping[str, TransitionTable] = MappingProxyType(

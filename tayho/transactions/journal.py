@@ -157,8 +157,11 @@ class Journal:
                 [one.tx_hash for one in marks],
                 [one.endpoint for one in marks],
                 [one.answer.kind for one in marks],
+                [one.answer.reason for one in marks],
                 [one.answer.detail for one in marks],
+                self._settings.instance_id,
             )
+            await store.DOUBT(tx, [one.tx_hash for one in marks if one.answer.kind == "unknown"])
             await store.MARK_BROADCAST(tx, [one.tx_hash for one in out if one.attempt.job_id in confirmed])
         step("journal.after_mark")
         return [

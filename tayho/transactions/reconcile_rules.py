@@ -10,11 +10,25 @@ from attrs import frozen
 
 from rpc.values import Receipt
 from tayho.kernel.address import Address
+from tayho.transactions.types import Fee
+
+
+@frozen
+class OpenMember:
+    """One signed transaction under which an open lineage may be mined."""
+
+    tx_hash: bytes
+    member_number: int
+    state: str
+    is_cancellation: bool
+    transaction_type: int
+    gas_limit: int
+    fee: Fee
 
 
 @frozen
 class OpenLineage:
-    """A lineage that is signed and not yet final, with every hash it may be mined under, oldest first."""
+    """A lineage that is signed and not yet final, with every member it may be mined under, oldest first."""
 
     lineage_id: UUID
     purpose: str
@@ -23,7 +37,20 @@ class OpenLineage:
     nonce: int
     state: str
     included_block_number: int | None
-    tx_hashes: tuple[bytes, ...]
+    # Invariant: not empty; the last is the active one, and has the highest fees.
+    members: tuple[OpenMember, ...]
+
+    @property
+    def tx_hashes(self) -> tuple[bytes, ...]:
+        return tuple(member.tx_hash for member in self.members)
+
+    @property
+    def active(self) -> OpenMember:
+        return self.members[-1]
+
+    def is_cancelled_by(self, tx_hash: bytes) -> bool:
+        """Whether this member is the operator's cancellation and not the job's call."""
+        return any(member.is_cancellation for member in self.members if member.tx_hash == tx_hash)
 
 
 @frozen

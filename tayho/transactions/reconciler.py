@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
+from typing import TypeAlias
 from uuid import UUID
 
 import structlog
 
 from rpc.errors import RpcRefused
 from rpc.truth import ChainTruth
-from rpc.values import Receipt
+from rpc.values import Header, Receipt
 from storage.database import Database
 from tayho.contracts.coordination import Coordination, Settlement
 from tayho.contracts.custody import Custody, CustodyError
@@ -33,6 +34,9 @@ from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSe
 
 log = structlog.get_logger("tayho.reconciler")
 
+# What else a tick does, each at the agreed head: watch lanes, find reorganisations, replace fees.
+Step: TypeAlias = Callable[[Header], Awaitable[None]]
+
 CLAIM_MAX = 500
 
 
@@ -48,7 +52,9 @@ class Reconciler:
         broadcaster: Broadcaster,
         executor: Executor,
         settings: TransactionSettings,
+        steps: Sequence[Step] = (),
     ) -> None:
+        """`steps` come after the open lineages at every tick, in their order, each told the head."""
         self._database = database
         self._coordination = coordination
         self._custody = custody
@@ -56,10 +62,19 @@ class Reconciler:
         self._broadcaster = broadcaster
         self._executor = executor
         self._settings = settings
+        self._steps = tuple(steps)
 
     async def tick(self) -> bool:
-        """One look at the lineages that are due; True when more are. Raises RpcError, StorageError."""
+        """Look at the lineages that are due, then take each step; True when more are due. Raises RpcError, StorageError."""
         await self._sign_fillers()
+        has_more = await self._reconcile_due()
+        if self._steps:
+            head = await self._truth.heads.head()
+            for each in self._steps:
+                await each(head)
+        return has_more
+
+    async def _reconcile_due(self) -> bool:
         lineages = await self._claim()
         if not lineages:
             return False
@@ -92,7 +107,7 @@ class Reconciler:
                 nonce=first["nonce"],
                 state=first["state"],
                 included_block_number=first["included_block_number"],
-                tx_hashes=tuple(row["tx_hash"] for row in members),
+                members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (
                 (group[0], group)
@@ -127,7 +142,11 @@ class Reconciler:
         async with self._database.transaction() as tx:
             settled = await self._coordination.settle(
                 tx,
-                [_settlement(lineage.job_id, final.receipt) for lineage, final in finals if lineage.job_id is not None],
+                [
+                    _settlement(lineage.job_id, final.receipt, is_cancelled=lineage.is_cancelled_by(final.tx_hash))
+                    for lineage, final in finals
+                    if lineage.job_id is not None
+                ],
             )
             due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
             rows = await store.FINALISE(
@@ -141,6 +160,7 @@ class Reconciler:
                 [final.receipt.gas_used for _, final in due],
                 [final.receipt.effective_gas_price_wei for _, final in due],
                 view.head_block_number,
+                [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
             ended = {row["lineage_id"] for row in rows}
             drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
@@ -184,8 +204,11 @@ class Reconciler:
                 [tx_hash for tx_hash, _ in answered],
                 [self._broadcaster.endpoint for _ in answered],
                 [answer.kind for _, answer in answered],
+                [answer.reason for _, answer in answered],
                 [answer.detail for _, answer in answered],
+                self._settings.instance_id,
             )
+            await store.DOUBT(tx, [tx_hash for tx_hash, answer in answered if answer.kind == "unknown"])
             await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in answered if answer.is_out])
         for tx_hash, answer in answered:
             log.info("resent", tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind, detail=answer.detail)
@@ -221,7 +244,7 @@ class Reconciler:
             bound.warning("filler_unsigned", error=str(error))
 
 
-def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:
+def _settlement(job_id: UUID, receipt: Receipt, *, is_cancelled: bool) -> Settlement:
     detail = {
         "tx_hash": f"0x{receipt.transaction_hash.hex()}",
         "block_number": receipt.block_number,
@@ -229,6 +252,9 @@ def _settlement(job_id: UUID, receipt: Receipt) -> Settlement:
         "gas_used": receipt.gas_used,
         "effective_gas_price_wei": receipt.effective_gas_price_wei,
     }
+    if is_cancelled:
+        message = "an operator's cancellation was mined at the nonce: the call took no effect"
+        return Settlement(job_id, "dead", {"type": "CancelledOnChain", "message": message, **detail})
     if receipt.succeeded:
         return Settlement(job_id, "completed", detail)
     return Settlement(

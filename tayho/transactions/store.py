@@ -10,7 +10,9 @@ from storage.rows import value_from
 from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
-from tayho.transactions.types import LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.fillers import filler_call_hash
+from tayho.transactions.reconcile_rules import OpenMember
+from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
@@ -25,6 +27,7 @@ LIVE_OF_JOB = one("transactions/journal.live_of_job")
 PERSIST = many("transactions/journal.persist")
 SEALED_MEMBERS = many("transactions/journal.sealed_members")
 RECORD_BROADCASTS = command("transactions/journal.record_broadcasts")
+DOUBT = command("transactions/journal.doubt")
 MARK_BROADCAST = command("transactions/journal.mark_broadcast")
 ABANDON_UNSIGNED = one("transactions/journal.abandon_unsigned")
 
@@ -50,8 +53,20 @@ def lineage_of(row: Row) -> Lineage:
 def sealed_of(row: Row) -> tuple[SealedTransaction, SealBinding]:
     return (
         SealedTransaction(row["key_id"], row["cipher_nonce"], row["ciphertext"]),
-        SealBinding(row["chain_id"], Address(row["signer"]), row["nonce"], row["call_hash"], row["tx_hash"]),
+        SealBinding(row["chain_id"], Address(row["signer"]), row["nonce"], _signed_call_hash(row), row["tx_hash"]),
     )
+
+
+def _signed_call_hash(row: Row) -> bytes:
+    """The hash of what the bytes call: a cancellation's is not its lineage's."""
+    if row["is_cancellation"]:
+        return filler_call_hash(row["chain_id"], Address(row["signer"]))
+    return row["call_hash"]
+
+
+def open_member_of(row: Row) -> OpenMember:
+    fee = Fee(row["max_fee_per_gas_wei"], row["max_priority_fee_per_gas_wei"])
+    return value_from(OpenMember, row, state=row["member_state"], fee=fee)
 
 
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:

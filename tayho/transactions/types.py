@@ -25,6 +25,12 @@ class TransactionSettings:
     reconcile_seconds: int
     lane_depth: int
     fee_wei_max: int
+    reorg_lookback_blocks: int = 64
+    stuck_seconds: int = 90
+    fee_bump_basis_points: int = 1250
+    replacements_max: int = 8
+    # Which process this is, in what it writes down.
+    instance_id: str = "unnamed"
 
 
 @frozen
@@ -36,6 +42,10 @@ class LaneStatus:
     state_reason: str | None
     next_nonce: int
     in_flight: int
+    latest_nonce: int | None = None
+    pending_nonce: int | None = None
+    balance_wei: int | None = None
+    is_delegated: bool = False
 
 
 @frozen
@@ -49,6 +59,8 @@ class MemberRecord:
     max_fee_per_gas_wei: int
     max_priority_fee_per_gas_wei: int
     key_id: str
+    transaction_type: int
+    is_cancellation: bool
     signed_at: datetime
     broadcasts: int
     block_number: int | None
@@ -128,6 +140,8 @@ class SignedMember:
     key_id: str
     cipher_nonce: bytes
     ciphertext: bytes
+    transaction_type: int = 2
+    is_cancellation: bool = False
 
 
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
@@ -139,6 +153,8 @@ class Answer:
 
     kind: AnswerKind
     detail: str | None = None
+    # The class in the table of what nodes say (TX-4), where the node said anything.
+    reason: str | None = None
 
     @property
     def is_out(self) -> bool:

@@ -330,6 +330,7 @@ async def _finalise(_: Journal, database: Database, members: Sequence[SignedMemb
             [True] * len(members),
             *([number] * len(members) for number in (21_000, 1)),
             2,
+            [False] * len(members),
         )
 
 

@@ -21,6 +21,7 @@ from tayho.transactions.reconcile_rules import (
     Final,
     Included,
     OpenLineage,
+    OpenMember,
     Resend,
     Unseen,
     Wait,
@@ -28,7 +29,7 @@ from tayho.transactions.reconcile_rules import (
     inclusion_changes,
 )
 from tayho.transactions.round_robin import choose_lanes
-from tayho.transactions.types import LaneStatus
+from tayho.transactions.types import Fee, LaneStatus
 
 SIGNER = Address(b"\x01" * 20)
 HASH, OTHER_HASH = b"\xaa" * 32, b"\xbb" * 32
@@ -144,7 +145,11 @@ def _receipt(tx_hash: bytes = HASH, number: int = 10, block_hash: bytes = b"\x10
     )
 
 
-LINEAGE = OpenLineage(new_id(), "call", new_id(), SIGNER, 5, "broadcast", None, (HASH, OTHER_HASH))
+MEMBERS = tuple(
+    OpenMember(tx_hash, number, "broadcast", False, 2, 21_000, Fee(2 * number, number))
+    for number, tx_hash in enumerate((HASH, OTHER_HASH), start=1)
+)
+LINEAGE = OpenLineage(new_id(), "call", new_id(), SIGNER, 5, "broadcast", None, MEMBERS)
 VIEW = ChainView(
     head_block_number=22,
     canonical_hashes={10: b"\x10" * 32},
