@@ -65,7 +65,7 @@ class Reconciler:
         self._steps = tuple(steps)
 
     async def tick(self) -> bool:
-        """Look at the lineages that are due, then take each step; True when more are due. Raises RpcError, StorageError."""
+        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError."""
         await self._sign_fillers()
         has_more = await self._reconcile_due()
         if self._steps:
