@@ -21,8 +21,14 @@ MAIL = {
     "Person": [Field("name", "string"), Field("wallet", "address")],
     "Mail": [Field("to", "Person[]"), Field("amount", "int128"), Field("tag", "bytes4"), Field("is_new", "bool")],
 }
+
+
+def _person(name: str, wallet: bytes) -> dict[str, Json]:
+    return {"name": name, "wallet": f"0x{wallet.hex()}"}
+
+
 PEOPLE = st.builds(
-    lambda name, wallet: {"name": name, "wallet": f"0x{wallet.hex()}"},
+    _person,
     st.text(st.characters(exclude_categories=["Cs"])),
     st.binary(min_size=20, max_size=20),
 )
@@ -34,7 +40,7 @@ PEOPLE = st.builds(
     tag=st.binary(min_size=4, max_size=4),
     is_new=st.booleans(),
 )
-def test_the_digest_is_eth_accounts(to: list[Json], amount: int, tag: bytes, is_new: bool) -> None:  # noqa: FBT001
+def test_the_digest_is_eth_accounts(to: list[Json], amount: int, tag: bytes, is_new: bool) -> None:
     """Goal: a wallet and we sign the same. Method: any message, against another library's encoder."""
     message: dict[str, Json] = {"to": to, "amount": amount, "tag": f"0x{tag.hex()}", "is_new": is_new}
     types = {name: [{"name": each.name, "type": each.type_name} for each in fields] for name, fields in MAIL.items()}
