@@ -44,7 +44,7 @@ class Key:
         return address_of(self.private.public_key)
 
     def sign(self, digest: bytes) -> bytes:
-        signature = self.private.sign_recoverable(digest, hasher=None)
+        signature = self.private.sign_recoverable(digest, hasher=None)  # pyright: ignore[reportUnknownMemberType]
         return signature[:64] + bytes([signature[64] + 27])
 
 
@@ -98,8 +98,8 @@ class Reference:
         until = int(time.time()) + 3_600 if deadline is None else deadline
         return Intent(account or self.account, action, MARKET, payload, self.salt, until)
 
-    def order(self, size: int = 1, **others: int) -> Intent:
-        return self.intent(Action.PLACE_ORDER, "int128,uint64", size, 0, **others)
+    def order(self, size: int = 1, *, deadline: int | None = None) -> Intent:
+        return self.intent(Action.PLACE_ORDER, "int128,uint64", size, 0, deadline=deadline)
 
     def withdrawal(self, recipient: Address, amount_wei: int = 10_000) -> Intent:
         return self.intent(Action.WITHDRAW, "address,uint256", recipient, amount_wei)
