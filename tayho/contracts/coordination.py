@@ -29,6 +29,7 @@ from tayho.coordination.types import (
     LiveWorker,
     NewJob,
     Observe,
+    Quarantine,
     ScheduleLine,
     Settlement,
     Transaction,
@@ -56,6 +57,7 @@ __all__ = [
     "LiveWorker",
     "NewJob",
     "Observe",
+    "Quarantine",
     "ScheduleLine",
     "Settlement",
     "Transaction",
@@ -132,6 +134,33 @@ class Coordination(Protocol):
 
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
+        ...
+
+    async def admit(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that another job will carry out: they wait in `pending_batch` and no queue knows them (INT-3).
+
+        Part of `tx`. Raises IdempotencyConflict, DocumentRefused.
+        """
+        ...
+
+    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
+        ...
+
+    async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
+        """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
+        ...
+
+    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
+        ...
+
+    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
+        ...
+
+    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
         ...
 
     async def publish(self, drain: Drain) -> None:

@@ -14,7 +14,7 @@ from nursery.periodic import Hint, every
 from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
-from tayho.coordination import jobs, store
+from tayho.coordination import batching, jobs, store
 from tayho.coordination.control.bulk import BulkControl
 from tayho.coordination.control.errors import ControlRefused
 from tayho.coordination.control.jobs import JobControl
@@ -48,6 +48,7 @@ from tayho.coordination.types import (
     Happening,
     NewJob,
     Observe,
+    Quarantine,
     Settlement,
     WorkerSettings,
 )
@@ -162,6 +163,33 @@ class Coordination(JobReader):
             [dict(settlement.detail) for settlement in settlements],
         )
         return store.ids_of(rows)
+
+    async def admit(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that another job will carry out: they wait in `pending_batch` and no queue knows them (INT-3).
+
+        Part of `tx`. Raises IdempotencyConflict, DocumentRefused.
+        """
+        return await batching.admit(tx, self._chain_id, self._environment, jobs)
+
+    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
+        return await batching.batch_if_pending(tx, job_ids)
+
+    async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
+        """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
+        return await batching.quarantine_if_pending(tx, quarantines)
+
+    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
+        return await batching.settle_if_batched(tx, settlements)
+
+    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
+        return await batching.release_if_batched(tx, job_ids)
+
+    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
+        return await batching.restore_if_ended(tx, job_ids)
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""

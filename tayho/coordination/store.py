@@ -82,6 +82,14 @@ LIST_LIMITS = many("coordination/throttles.list_limits")
 
 EXPLAIN_FACTS = one("coordination/explain.facts")
 
+ADMIT = many("coordination/batching.admit")
+BATCH_IF_PENDING = many("coordination/batching.batch_if_pending")
+QUARANTINE_IF_PENDING = many("coordination/batching.quarantine_if_pending")
+SETTLE_IF_BATCHED = many("coordination/batching.settle_if_batched")
+PERMIT_CHILDREN = command("coordination/batching.permit_children")
+RELEASE_IF_BATCHED = many("coordination/batching.release_if_batched")
+RESTORE_IF_ENDED = many("coordination/batching.restore_if_ended")
+
 DECLARE_SCHEDULES = many("coordination/schedules.declare")
 HOLD_SCHEDULES = many("coordination/schedules.hold")
 OUR_SCHEDULES = many("coordination/schedules.read_ours")

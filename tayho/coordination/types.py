@@ -92,6 +92,14 @@ class Settlement:
 
 
 @frozen
+class Quarantine:
+    """A job that can never be carried out, and why."""
+
+    job_id: UUID
+    detail: Mapping[str, Json]
+
+
+@frozen
 class AttemptRecord:
     """One attempt as the history keeps it."""
 

@@ -52,13 +52,22 @@ JOB = _table(
     {
         NEW: ("queued", "pending_batch"),
         "pending_batch": ("batched", "quarantined"),
+        "batched": ("completed", "dead"),
         "queued": ("processing", "dead"),
         "processing": ("confirming", "completed", "not_actionable", "retry", "quarantined", "dead"),
         "retry": ("processing", "completed", "dead"),
         "confirming": ("completed", "retry", "dead"),
     },
     terminal=("completed", "not_actionable", "quarantined", "dead"),
-    named=(Arrow("dead", "queued", "replay"), Arrow("completed", "retry", "revive"), Arrow("dead", "retry", "revive")),
+    named=(
+        Arrow("dead", "queued", "replay"),
+        Arrow("completed", "retry", "revive"),
+        Arrow("dead", "retry", "revive"),
+        # Children of a parent that gave up, that is replayed, or whose block the chain took back (INT-7, TX-6).
+        Arrow("batched", "pending_batch", "release"),
+        Arrow("completed", "batched", "restore"),
+        Arrow("dead", "batched", "restore"),
+    ),
 )
 ATTEMPT_ENDS = (
     "completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "cancelled", "lost",
