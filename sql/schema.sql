@@ -2,6 +2,8 @@
 
 CREATE SCHEMA coordination;
 
+CREATE SCHEMA intents;
+
 CREATE SCHEMA tayho;
 
 CREATE SCHEMA transactions;
@@ -487,6 +489,60 @@ CREATE TABLE coordination.workers (
 )
 WITH (fillfactor=50);
 
+CREATE TABLE intents.children (
+    batch_job_id uuid NOT NULL,
+    child_index integer NOT NULL,
+    job_id uuid NOT NULL,
+    gas_stipend bigint NOT NULL,
+    state text NOT NULL,
+    succeeded boolean,
+    return_data_digest bytea,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT children_pkey PRIMARY KEY (batch_job_id, child_index),
+    CONSTRAINT children_child_index_check CHECK ((child_index >= 0)),
+    CONSTRAINT children_gas_stipend_check CHECK ((gas_stipend > 0)),
+    CONSTRAINT children_result CHECK (((state = 'settled'::text) = ((succeeded IS NOT NULL) AND (return_data_digest IS NOT NULL)))),
+    CONSTRAINT children_return_data_digest_check CHECK ((octet_length(return_data_digest) = 32))
+);
+
+CREATE TABLE intents.intents (
+    job_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    place bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    digest bytea NOT NULL,
+    protocol bytea NOT NULL,
+    account bytea NOT NULL,
+    session_key bytea NOT NULL,
+    action smallint NOT NULL,
+    market bytea NOT NULL,
+    payload bytea NOT NULL,
+    salt numeric(78,0) NOT NULL,
+    deadline bigint NOT NULL,
+    signature bytea NOT NULL,
+    accepted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    waits boolean DEFAULT true NOT NULL,
+    CONSTRAINT intents_pkey PRIMARY KEY (job_id),
+    CONSTRAINT intents_digest UNIQUE (chain_id, environment, digest),
+    CONSTRAINT intents_account_check CHECK ((octet_length(account) = 20)),
+    CONSTRAINT intents_action_check CHECK (((action >= 0) AND (action <= 63))),
+    CONSTRAINT intents_deadline_check CHECK ((deadline >= 0)),
+    CONSTRAINT intents_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT intents_market_check CHECK ((octet_length(market) = 32)),
+    CONSTRAINT intents_payload_check CHECK ((octet_length(payload) <= 4096)),
+    CONSTRAINT intents_protocol_check CHECK ((octet_length(protocol) = 20)),
+    CONSTRAINT intents_salt_check CHECK (((salt >= (0)::numeric) AND (salt < ((2)::numeric ^ (256)::numeric)))),
+    CONSTRAINT intents_session_key_check CHECK ((octet_length(session_key) = 20)),
+    CONSTRAINT intents_signature_check CHECK ((octet_length(signature) = 65))
+);
+
+CREATE TABLE intents.lines (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    CONSTRAINT lines_pkey PRIMARY KEY (chain_id, environment),
+    CONSTRAINT lines_chain_id_check CHECK ((chain_id > 0))
+);
+
 CREATE TABLE tayho.roles (
     role text NOT NULL,
     CONSTRAINT roles_pkey PRIMARY KEY (role)
@@ -710,6 +766,10 @@ ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KE
 
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
+ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
+
+ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
+
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
 
 ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KEY (lineage_id) REFERENCES transactions.lineages(lineage_id);
@@ -737,6 +797,10 @@ CREATE INDEX outbox_in_flight ON coordination.outbox USING btree (chain_id, envi
 CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL) AND (rank_at > '-infinity'::timestamp with time zone));
 
 CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
+
+CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) WHERE (state <> 'released'::text);
+
+CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, place) WHERE waits;
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 
@@ -799,6 +863,18 @@ CREATE TRIGGER operator_actions_kept_whole BEFORE TRUNCATE ON coordination.opera
 CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environment, name, first_seen_at ON coordination.schedules FOR EACH ROW WHEN (((((old.chain_id IS DISTINCT FROM new.chain_id) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.name IS DISTINCT FROM new.name)) OR (old.first_seen_at IS DISTINCT FROM new.first_seen_at))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_immutable BEFORE UPDATE OF batch_job_id, child_index, job_id, gas_stipend ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_kept BEFORE DELETE ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_transition BEFORE UPDATE ON intents.children FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER children_transition_on_insert BEFORE INSERT ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER intents_immutable BEFORE UPDATE OF job_id, chain_id, environment, place, digest, protocol, account, session_key, action, market, payload, salt, deadline, signature, accepted_at ON intents.intents FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER intents_kept BEFORE DELETE ON intents.intents FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

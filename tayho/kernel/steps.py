@@ -34,6 +34,9 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_declare",
         "schedule.after_hold",
         "schedule.after_fire",
+        # intents
+        "intent.after_register",
+        "intent.after_accept",
         # transactions
         "lane.after_register",
         "journal.after_allocate",

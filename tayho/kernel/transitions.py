@@ -129,6 +129,16 @@ MEMBER = _table(
     ),
 )
 
+CHILD = _table(
+    "intents.children",
+    {
+        NEW: ("live",),
+        "live": ("settled", "released"),
+    },
+    terminal=("settled", "released"),
+    named=(Arrow("settled", "live", "restore"),),
+)
+
 TABLES: Mapping[str, TransitionTable] = MappingProxyType(
-    {table.name: table for table in (JOB, ATTEMPT, LANE, LINEAGE, MEMBER)}
+    {table.name: table for table in (JOB, ATTEMPT, LANE, LINEAGE, MEMBER, CHILD)}
 )

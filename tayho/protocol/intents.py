@@ -1,27 +1,19 @@
-"""Intents of the reference protocol: what a session key signs, as values (INT-2)."""
+"""Intents on the reference protocol's contracts: what may be signed, and whether the chain would take it."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 
-from attrs import frozen
+from rpc import methods
+from rpc.errors import Reverted
+from rpc.reads import Reads
+from tayho.intents.types import Intent, IntentDomain, NotPermitted, SignedIntent
+from tayho.protocol import abi
+from tayho.protocol.artifacts import load
 
-from tayho.kernel.address import Address
-from tayho.kernel.json_document import Json
-from tayho.protocol import typed_data
-from tayho.protocol.typed_data import Field
-
-INTENT = "Intent"
-INTENT_TYPES = {
-    INTENT: (
-        Field("account", "address"),
-        Field("action", "uint8"),
-        Field("market", "bytes32"),
-        Field("payload", "bytes"),
-        Field("salt", "uint256"),
-        Field("deadline", "uint256"),
-    )
-}
+PROTOCOL = load("Protocol")
+EXECUTOR = load("BatchExecutor")
 
 
 class Action(IntEnum):
@@ -33,49 +25,22 @@ class Action(IntEnum):
     WITHDRAW = 3
 
 
-@frozen
-class IntentDomain:
-    """The protocol that an intent is for: its chain and its contract."""
-
-    chain_id: int
-    protocol: Address
-
-    def document(self) -> dict[str, Json]:
-        """The EIP-712 domain."""
-        return {
-            "name": "tayho reference protocol",
-            "version": "1",
-            "chainId": self.chain_id,
-            "verifyingContract": str(self.protocol),
-        }
+def arguments_of(intent: Intent) -> tuple[object, ...]:
+    """The struct as the contract's functions take it."""
+    return (intent.account, intent.action, intent.market, intent.payload, intent.salt, intent.deadline)
 
 
-@frozen
-class Intent:
-    """One wish of an account. The contract refuses it after `deadline`, in seconds since 1970."""
+def permit_of(reads: Reads, domain: IntentDomain) -> Callable[[SignedIntent], Awaitable[NotPermitted | None]]:
+    """Asks the protocol at the head whether it would execute an intent now. Raises RpcError."""
 
-    account: Address
-    action: int
-    market: bytes
-    payload: bytes
-    salt: int
-    deadline: int
+    async def permit(signed: SignedIntent) -> NotPermitted | None:
+        data = abi.encode_call(PROTOCOL, "verify", (arguments_of(signed.intent), signed.signature))
+        request = methods.CallRequest(domain.protocol.value, domain.protocol.value, data)
+        try:
+            await reads.ask(methods.call(request, "latest"))
+        except Reverted as error:
+            named = abi.decode_error(PROTOCOL, error.data or b"")
+            return NotPermitted(named.name if named is not None else error.reason or "reverted without a reason")
+        return None
 
-    def document(self) -> dict[str, Json]:
-        """The EIP-712 message. Integers are text: JSON readers elsewhere lose digits beyond 2**53."""
-        return {
-            "account": str(self.account),
-            "action": self.action,
-            "market": f"0x{self.market.hex()}",
-            "payload": f"0x{self.payload.hex()}",
-            "salt": str(self.salt),
-            "deadline": str(self.deadline),
-        }
-
-    def arguments(self) -> tuple[object, ...]:
-        """The struct as the contract's functions take it."""
-        return (self.account, self.action, self.market, self.payload, self.salt, self.deadline)
-
-    def digest(self, domain: IntentDomain) -> bytes:
-        """What is signed, and what names the intent for ever. Raises TypedDataRefused for a value out of its type."""
-        return typed_data.digest(domain.document(), INTENT, INTENT_TYPES, self.document())
+    return permit

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tayho.protocol.typed_data import Field, digest, encode_data
+from tayho.kernel.typed_data import Field, digest, encode_data
 from tests.conformance.published import DATA
 
 FILE = DATA / "ethers" / "typed-data.json.gz"

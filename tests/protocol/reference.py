@@ -17,11 +17,13 @@ from rpc.quantities import as_data, as_quantity, hash32
 from rpc.reads import Call
 from rpc.values import Log, Receipt
 from tayho.custody.derivation import address_of
+from tayho.intents.signing import digest_of
+from tayho.intents.types import Intent, IntentDomain
 from tayho.kernel.address import Address
 from tayho.local.anvil import Chain, anvil
 from tayho.protocol import abi
 from tayho.protocol.artifacts import load
-from tayho.protocol.intents import Action, Intent, IntentDomain
+from tayho.protocol.intents import Action, arguments_of
 from tests.protocol.chain import mined, send
 
 PROTOCOL = load("Protocol")
@@ -57,7 +59,7 @@ class Child:
     stipend: int = STIPEND
 
     def arguments(self) -> tuple[object, ...]:
-        return (self.intent.arguments(), self.signature, self.stipend)
+        return (arguments_of(self.intent), self.signature, self.stipend)
 
 
 @frozen
@@ -105,7 +107,7 @@ class Reference:
         return self.intent(Action.WITHDRAW, "address,uint256", recipient, amount_wei)
 
     def signed(self, intent: Intent, *, stipend: int = STIPEND, key: Key | None = None) -> Child:
-        return Child(intent, (key or self.key).sign(intent.digest(self.domain)), stipend)
+        return Child(intent, (key or self.key).sign(digest_of(intent, self.domain)), stipend)
 
     async def do(self, function: str, *arguments: object, account: int = 0) -> Receipt:
         """Send a call of the protocol from one of the node's accounts."""

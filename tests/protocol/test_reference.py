@@ -10,8 +10,9 @@ from attrs import evolve
 from eth_utils.crypto import keccak
 
 from rpc.errors import Reverted
+from tayho.intents.signing import digest_of
 from tayho.protocol import abi
-from tayho.protocol.intents import Action
+from tayho.protocol.intents import Action, arguments_of
 from tests.protocol.reference import EXECUTOR, MARKET, PROTOCOL, STIPEND, Key, Reference, reference_on_anvil
 
 pytestmark = pytest.mark.services
@@ -41,36 +42,35 @@ async def test_the_contract_and_we_digest_alike(reference: Reference) -> None:
     for number in range(40):
         size = (-1) ** number * 3**number
         intent = evolve(reference.order(size), salt=7**number * 31, payload=bytes([number]) * (number * 3))
-        assert await reference.view("digestOf", intent.arguments()) == intent.digest(reference.domain)
+        assert await reference.view("digestOf", arguments_of(intent)) == digest_of(intent, reference.domain)
 
 
 async def test_each_refusal_has_its_name(reference: Reference) -> None:
     """Goal: every way in which an intent is not wanted is told apart. Method: one intent, spoiled in each way."""
     good = reference.signed(reference.order())
-    assert await reference.view("verify", good.intent.arguments(), good.signature) == good.intent.digest(
-        reference.domain
-    )
+    digest = digest_of(good.intent, reference.domain)
+    assert await reference.view("verify", arguments_of(good.intent), good.signature) == digest
 
     async def refusal(intent: object, signature: bytes) -> str:
         return await reason_of(reference, "verify", intent, signature)
 
     late = reference.signed(reference.order(deadline=1))
-    assert await refusal(late.intent.arguments(), late.signature) == "DeadlinePassed"
+    assert await refusal(arguments_of(late.intent), late.signature) == "DeadlinePassed"
     s = GROUP_ORDER - int.from_bytes(good.signature[32:64], "big")
     flipped = good.signature[:32] + s.to_bytes(32, "big") + bytes([55 - good.signature[64]])
-    assert await refusal(good.intent.arguments(), flipped) == "SignatureMalleable"
-    assert await refusal(good.intent.arguments(), good.signature[:-1]) == "SignatureMalformed"
+    assert await refusal(arguments_of(good.intent), flipped) == "SignatureMalleable"
+    assert await refusal(arguments_of(good.intent), good.signature[:-1]) == "SignatureMalformed"
     stranger = reference.signed(good.intent, key=Key())
-    assert await refusal(good.intent.arguments(), stranger.signature) == "SessionUnknown"
+    assert await refusal(arguments_of(good.intent), stranger.signature) == "SessionUnknown"
     other = evolve(good.intent, account=reference.accounts[2])
-    assert await refusal(other.arguments(), good.signature) == "SessionUnknown"
+    assert await refusal(arguments_of(other), good.signature) == "SessionUnknown"
     unknown = reference.signed(evolve(good.intent, action=63))
-    assert await refusal(unknown.intent.arguments(), unknown.signature) == "ActionNotPermitted"
+    assert await refusal(arguments_of(unknown.intent), unknown.signature) == "ActionNotPermitted"
     await reference.execute([good])
-    assert await refusal(good.intent.arguments(), good.signature) == "IntentSpent"
+    assert await refusal(arguments_of(good.intent), good.signature) == "IntentSpent"
     fresh = reference.signed(reference.order())
     await reference.do("revokeSession", reference.key.address, account=1)
-    assert await refusal(fresh.intent.arguments(), fresh.signature) == "SessionUnknown"
+    assert await refusal(arguments_of(fresh.intent), fresh.signature) == "SessionUnknown"
 
 
 async def test_a_session_is_bound_to_its_actions_its_market_and_its_time(reference: Reference) -> None:
@@ -79,11 +79,11 @@ async def test_a_session_is_bound_to_its_actions_its_market_and_its_time(referen
     scope = (key.address, 1 << Action.PLACE_ORDER, MARKET, 2**40)
     await reference.do("grantSession", *scope, account=1)
     inside = reference.signed(reference.order(), key=key)
-    await reference.view("verify", inside.intent.arguments(), inside.signature)
+    await reference.view("verify", arguments_of(inside.intent), inside.signature)
     outside = reference.signed(evolve(inside.intent, market=bytes(32)), key=key)
-    assert await reason_of(reference, "verify", outside.intent.arguments(), outside.signature) == "MarketOutOfScope"
+    assert await reason_of(reference, "verify", arguments_of(outside.intent), outside.signature) == "MarketOutOfScope"
     claim = reference.signed(reference.intent(Action.CLAIM, "address,uint256", reference.account, 1), key=key)
-    assert await reason_of(reference, "verify", claim.intent.arguments(), claim.signature) == "ActionNotPermitted"
+    assert await reason_of(reference, "verify", arguments_of(claim.intent), claim.signature) == "ActionNotPermitted"
 
 
 async def test_a_culprit_hurts_no_sibling(reference: Reference) -> None:
@@ -107,11 +107,11 @@ async def test_a_culprit_hurts_no_sibling(reference: Reference) -> None:
 
     assert receipt.succeeded
     assert [result.index for result in results] == list(range(len(children)))
-    assert [result.digest for result in results] == [child.intent.digest(reference.domain) for child in children]
+    assert [result.digest for result in results] == [digest_of(child.intent, reference.domain) for child in children]
     assert [result.success for result in results] == [child in honest for child in children[:-1]] + [False]
     assert await reference.view("orderCount") == len(honest)
-    assert await reference.view("spent", again.intent.digest(reference.domain)) is False
-    assert await reference.view("spent", culprits[0].digest(reference.domain)) is False
+    assert await reference.view("spent", digest_of(again.intent, reference.domain)) is False
+    assert await reference.view("spent", digest_of(culprits[0], reference.domain)) is False
 
 
 @pytest.mark.parametrize("stipend", [30_000, 100_000, STIPEND, 1_000_000])

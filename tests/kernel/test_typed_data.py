@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tayho.kernel.json_document import Json
-from tayho.protocol.typed_data import DEPTH_MAX, Field, TypedDataRefused, digest, encode_type
+from tayho.kernel.typed_data import DEPTH_MAX, Field, TypedDataRefused, digest, encode_type
 
 DOMAIN: dict[str, Json] = {
     "name": "tayho reference protocol",

@@ -1,0 +1,39 @@
+"""The statements of `sql/intents`, and their rows as values."""
+
+from __future__ import annotations
+
+from storage.connection import Row
+from storage.queries import command, many, one, scalar
+from storage.rows import value_from
+from tayho.intents.types import Child, Intent, IntentStatus, SignedIntent, Waiting
+from tayho.kernel.address import Address
+
+REGISTER_LINE = command("intents/intents.register_line")
+RECORD = command("intents/intents.record")
+WAITING = many("intents/intents.waiting")
+LOCK_LINE = scalar("intents/intents.lock_line")
+FRONT_OF_LINE = many("intents/intents.front_of_line")
+LEAVE_LINE = command("intents/intents.leave_line")
+REJOIN_LINE = command("intents/intents.rejoin_line")
+IS_KNOWN = scalar("intents/intents.is_known")
+FIND_BY_JOB = one("intents/intents.find_by_job")
+
+CLAIM_CHILDREN = command("intents/batches.claim_children")
+CHILDREN_OF_BATCH = many("intents/batches.children_of_batch")
+LOCK_CHILDREN = many("intents/batches.lock_children")
+SETTLE_CHILDREN = many("intents/batches.settle_children")
+RELEASE_CHILDREN = many("intents/batches.release_children")
+RESTORE_CHILDREN = many("intents/batches.restore_children")
+
+
+def waiting_of(row: Row) -> Waiting:
+    intent = value_from(Intent, row, account=Address(row["account"]))
+    return value_from(Waiting, row, signed=SignedIntent(intent, row["signature"]))
+
+
+def child_of(row: Row) -> Child:
+    return value_from(Child, row, waiting=waiting_of(row))
+
+
+def status_of(row: Row) -> IntentStatus:
+    return value_from(IntentStatus, row, account=Address(row["account"]))
