@@ -43,10 +43,12 @@ async def check_invariants(database: Database, node: Reads, contract: Address) -
     await check_evidence(database, node, contract, confirmations=0)
 
 
-async def check_always(database: Database, node: Reads, contract: Address, foreign: Foreign = NOBODY) -> None:
-    """Fail with what breaks I1 to I6 at this moment, whatever is under way."""
+async def check_always(
+    database: Database, node: Reads, contract: Address, foreign: Foreign = NOBODY, *, first_block: int = 0
+) -> None:
+    """Fail with what breaks I1 to I6 at this moment, whatever is under way. Nothing of ours is below `first_block`."""
     # The chain first: what it shows must be in the journal already.
-    shown = await _own_transactions(node)
+    shown = await _own_transactions(node, first_block)
     async with database.connection() as connection:
         await _check_nonces(connection, foreign)
         await _check_lineages(connection)
@@ -258,11 +260,12 @@ class Shown:
     nonce: int
 
 
-async def _own_transactions(node: Reads) -> list[Shown]:
+async def _own_transactions(node: Reads, first_block: int) -> list[Shown]:
     """All that is mined, and all that is in the node's pool."""
-    head = await node.ask(methods.block_number())
-    blocks = await node.ask_many([_transactions_of_block(number) for number in range(head + 1)])
+    # The pool first: what leaves it meanwhile is in a block.
     shown = list(await node.ask(_POOL))
+    head = await node.ask(methods.block_number())
+    blocks = await node.ask_many([_transactions_of_block(number) for number in range(first_block, head + 1)])
     for block in blocks:
         assert not isinstance(block, Exception), block
         shown += block

@@ -18,13 +18,16 @@ FEE_WEI_MAX = 100 * GWEI
 CALM_BASE_FEE_WEI = GWEI
 CONFIRMATIONS = 2
 LOOKBACK_BLOCKS = 8
-RECONCILE_SECONDS = 0.12
+RECONCILE_SECONDS = 0.2
 STUCK_SECONDS = 0.6
-BLOCK_SECONDS = 0.05
+BLOCK_SECONDS = 0.08
+# An attempt asks several nodes, on a machine that runs them too: a shorter lock would run out under it again and again.
+LOCK_SECONDS = 1.5
+STALLED_INTERVAL_SECONDS = 0.4
 RPC_SECONDS = 1.0
 # A job that no node can be reached for spends none of them; so many failures mean a loop.
 ATTEMPTS_MAX = 40
-WORKER_SETTINGS = evolve(delivery.SETTINGS, concurrency=6, attempts_max=ATTEMPTS_MAX)
+WORKER_SETTINGS = evolve(delivery.SETTINGS, concurrency=6, attempts_max=ATTEMPTS_MAX, lock_seconds=LOCK_SECONDS)
 
 _SHORTENED = (
     (outbox, "BACKOFF_MILLISECONDS", 20),

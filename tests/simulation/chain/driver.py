@@ -85,7 +85,17 @@ class Driver:
 
     async def check(self) -> None:
         """What holds at every moment."""
-        await insist(partial(check_always, self.database, self.ground.node, self.ground.contract, self.ground.foreign))
+        ground = self.ground
+        await insist(
+            partial(
+                check_always,
+                self.database,
+                ground.node,
+                ground.contract,
+                ground.foreign,
+                first_block=ground.floor,
+            )
+        )
 
     # Work
 

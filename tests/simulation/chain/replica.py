@@ -26,7 +26,14 @@ from tayho.protocol.counter import CounterRecord, CounterRecordOnce
 from tayho.transactions.module import Transactions
 from tayho.voters import truth_of
 from tests.services.proxy import FaultProxy, fault_proxy
-from tests.simulation.chain.clockwork import CHAIN_ID, FEE_WEI_MAX, RPC_SECONDS, WORKER_SETTINGS, settings_of
+from tests.simulation.chain.clockwork import (
+    CHAIN_ID,
+    FEE_WEI_MAX,
+    LOCK_SECONDS,
+    RPC_SECONDS,
+    WORKER_SETTINGS,
+    settings_of,
+)
 from tests.simulation.delivery.clockwork import COMMAND_SECONDS, DRAIN_SECONDS
 from tests.simulation.delivery.replica import queues_on
 from tests.simulation.dying import RUNNING, Doom, Killed
@@ -117,7 +124,11 @@ class Replica:
                 open_redis(redis_side.url_for(self.sites.redis_url), command_seconds=COMMAND_SECONDS) as redis,
             ):
                 coordination = Coordination(
-                    database, queues_on(redis, self.environment), CHAIN_ID, self.environment, WORKER_SETTINGS
+                    database,
+                    queues_on(redis, self.environment, LOCK_SECONDS),
+                    CHAIN_ID,
+                    self.environment,
+                    WORKER_SETTINGS,
                 )
                 async with self._engine(database, coordination) as transactions, trio.open_nursery() as tasks:
                     self.transactions = transactions

@@ -115,12 +115,14 @@ def coordination_on(database: Database, redis: RedisServer, environment: str) ->
     return Coordination(database, queues_on(redis, environment), CHAIN_ID, environment, SETTINGS)
 
 
-def queues_on(redis: RedisServer, environment: str) -> Callable[[str], DeliveryQueue]:
+def queues_on(
+    redis: RedisServer, environment: str, lock_seconds: float = LOCK_SECONDS
+) -> Callable[[str], DeliveryQueue]:
     queue = partial(
         DeliveryQueue,
         redis,
         prefix="{tayho}",
-        lock_seconds=LOCK_SECONDS,
+        lock_seconds=lock_seconds,
         stalled_interval_seconds=STALLED_INTERVAL_SECONDS,
     )
     made: dict[str, DeliveryQueue] = {}
