@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from eth_utils.crypto import keccak
 
 from tayho.custody import rlp_forms
-from tayho.custody.rlp_forms import WORD_BYTES, Malformed, Rlp, integer, items, minimal, octets
-from tayho.custody.types import SigningRequest
+from tayho.custody.rlp_forms import WORD_BYTES, Malformed, integer, items, minimal, octets
+from tayho.custody.types import Rlp, SigningRequest
 from tayho.kernel.address import ADDRESS_BYTES, Address
 
 TYPE = b"\x02"  # EIP-2718

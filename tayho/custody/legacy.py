@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from eth_utils.crypto import keccak
 
 from tayho.custody import rlp_forms
-from tayho.custody.rlp_forms import Malformed, Rlp, integer, minimal, octets
-from tayho.custody.types import SigningRequest
+from tayho.custody.rlp_forms import Malformed, integer, minimal, octets
+from tayho.custody.types import Rlp, SigningRequest
 from tayho.kernel.address import ADDRESS_BYTES, Address
 
 # An RLP list begins at least so, and no type byte of EIP-2718 reaches it.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias, cast
+from typing import cast
 
 import rlp  # pyright: ignore[reportMissingTypeStubs]
 from coincurve import PublicKey
 
 from tayho.custody.derivation import address_of
+from tayho.custody.types import Rlp
 from tayho.kernel.address import Address
-
-Rlp: TypeAlias = "bytes | Sequence[Rlp]"
 
 WORD_BYTES = 32
 # secp256k1's group order, halved: a higher s is the same signature malleated (EIP-2).

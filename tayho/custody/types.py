@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import TypeAlias
 
 from attrs import field, frozen, validators
 
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
+
+Rlp: TypeAlias = "bytes | Sequence[Rlp]"
+"""What RLP encodes (Yellow Paper, appendix B)."""
 
 
 @frozen
