@@ -134,6 +134,14 @@ class FeeCapped:
 
 
 @frozen
+class FillerNeeds:
+    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+
+    gas_limit: int
+    data_fee_wei: int
+
+
+@frozen
 class Simulated:
     """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
