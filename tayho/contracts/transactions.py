@@ -18,16 +18,22 @@ from tayho.transactions.errors import (
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
     PoolHalted,
     TransactionError,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
     Allocation,
     Answer,
     AnswerKind,
     Fee,
+    Finding,
+    FindingKind,
     Halt,
     HaltKind,
+    LaneFacts,
     LaneStatus,
     Lineage,
     LineageRecord,
@@ -48,8 +54,11 @@ __all__ = [
     "BroadcastDoubtful",
     "EstimateAbsurd",
     "Fee",
+    "Finding",
+    "FindingKind",
     "Halt",
     "HaltKind",
+    "LaneFacts",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
@@ -61,6 +70,7 @@ __all__ = [
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
     "Persistence",
     "PoolHalted",
     "Resolution",
@@ -69,7 +79,9 @@ __all__ = [
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -77,7 +89,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:

@@ -207,3 +207,38 @@ class Halt:
     evidence: Mapping[str, Json]
     raised_by: str
     raised_at: datetime
+
+
+@frozen
+class LaneFacts:
+    """A lane as PostgreSQL has it. What is in flight: open and in no block yet."""
+
+    status: LaneStatus
+    world: int
+    is_low: bool
+    is_pool_dropped: bool
+    value_in_flight_wei: int
+    gas_in_flight: int
+    gas_limit_max: int
+    # The highest nonce that a node took long enough ago for pools to show it.
+    broadcast_nonce_max: int | None
+    # The lowest nonce that is reserved and not signed.
+    allocated_nonce_min: int | None
+
+    @property
+    def signer(self) -> Address:
+        return self.status.signer
+
+
+FindingKind: TypeAlias = Literal[
+    "foreign_nonce", "dropped_mempool", "low_balance", "underfunded", "funded", "blocked", "unblocked", "delegated",
+    "undelegated", "world_adopted", "world_restarted",
+]  # fmt: skip
+
+
+@frozen
+class Finding:
+    """One thing that an operator should know of a lane, said once when it begins."""
+
+    kind: FindingKind
+    detail: Mapping[str, Json]
