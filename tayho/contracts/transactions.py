@@ -18,7 +18,11 @@ from tayho.transactions.errors import (
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
+    PoolHalted,
     TransactionError,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
     Allocation,
@@ -27,6 +31,11 @@ from tayho.transactions.types import (
     Fee,
     FeeCapped,
     FillerNeeds,
+    Finding,
+    FindingKind,
+    Halt,
+    HaltKind,
+    LaneFacts,
     LaneStatus,
     Lineage,
     LineageRecord,
@@ -34,6 +43,7 @@ from tayho.transactions.types import (
     Market,
     MemberRecord,
     Persistence,
+    Resolution,
     SignedMember,
     Simulated,
     TransactionSettings,
@@ -49,6 +59,11 @@ __all__ = [
     "Fee",
     "FeeCapped",
     "FillerNeeds",
+    "Finding",
+    "FindingKind",
+    "Halt",
+    "HaltKind",
+    "LaneFacts",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
@@ -61,13 +76,18 @@ __all__ = [
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
     "Persistence",
+    "PoolHalted",
+    "Resolution",
     "SignedMember",
     "Simulated",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -75,7 +95,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:
@@ -88,6 +112,10 @@ class Transactions(Protocol):
 
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
+        ...
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
         ...
 
     async def open_lineages(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
@@ -10,6 +11,7 @@ from attrs import frozen
 
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
 from tayho.kernel.opaque import Opaque
 from tayho.kinds import Call
 
@@ -232,3 +234,53 @@ class Mark:
     tx_hash: bytes
     endpoint: str
     answer: Answer
+
+
+HaltKind: TypeAlias = Literal["finality_violated", "chain_reset", "chain_ahead", "chain_unknown"]
+Resolution: TypeAlias = Literal["adopted", "restarted", "gone"]
+
+
+@frozen
+class Halt:
+    """Why nothing is signed, sent or finalised for the pool, until an operator says how it goes on."""
+
+    halt_id: UUID
+    kind: HaltKind
+    evidence: Mapping[str, Json]
+    raised_by: str
+    raised_at: datetime
+
+
+@frozen
+class LaneFacts:
+    """A lane as PostgreSQL has it. What is in flight: open and in no block yet."""
+
+    status: LaneStatus
+    world: int
+    is_low: bool
+    is_pool_dropped: bool
+    value_in_flight_wei: int
+    gas_in_flight: int
+    gas_limit_max: int
+    # The highest nonce that a node took long enough ago for pools to show it.
+    broadcast_nonce_max: int | None
+    # The lowest nonce that is reserved and not signed.
+    allocated_nonce_min: int | None
+
+    @property
+    def signer(self) -> Address:
+        return self.status.signer
+
+
+FindingKind: TypeAlias = Literal[
+    "foreign_nonce", "dropped_mempool", "low_balance", "underfunded", "funded", "blocked", "unblocked", "delegated",
+    "undelegated", "world_adopted", "world_restarted",
+]  # fmt: skip
+
+
+@frozen
+class Finding:
+    """One thing that an operator should know of a lane, said once when it begins."""
+
+    kind: FindingKind
+    detail: Mapping[str, Json]
