@@ -9,7 +9,7 @@ from attrs import field, frozen
 from rpc import methods
 from rpc.agreed_reads import AgreedReads
 from rpc.asked_together import Asked, ask_together
-from rpc.ballots import Vote
+from rpc.ballots import Agreed, Vote
 from rpc.canvass import canvass
 from rpc.errors import NoQuorum, RpcError
 from rpc.heads import Heads
@@ -151,6 +151,24 @@ class ChainTruth:
                 below.values(),
             ),
         )
+
+    async def hashes_now(self, heights: Sequence[int]) -> dict[int, bytes | None]:
+        """The hash that a majority has at each height, None where it has no block there; not agreed, absent.
+
+        Asked anew, and not along the chain as it was known: that one may be gone. It tells one chain from another,
+        and nothing that is decided on a chain may rest on it.
+        """
+        answers = await self._quorum.agreed_many([methods.block_by_number(height) for height in heights])
+        return {
+            height: None if answer.value is None else answer.value.hash
+            for height, answer in zip(heights, answers, strict=True)
+            if isinstance(answer, Agreed)
+        }
+
+    async def pending_nonces(self, accounts: Sequence[bytes]) -> dict[bytes, int]:
+        """The next nonce of each account that a majority's own pools have reached, whatever their chain; not told,
+        absent."""
+        return _read(await self._pending_nonces(accounts))
 
     async def _canonical(self, heights: Iterable[int]) -> dict[int, Header | NoQuorum | None]:
         return await self.heads.headers_at(sorted(heights))

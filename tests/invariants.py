@@ -42,17 +42,21 @@ async def effects_of(node: Reads, contract: Address, job_ids: Collection[UUID]) 
 
 
 async def _check_nonces(connection: Connection) -> None:
-    """I1 and I5: every nonce from a lane's first to its fence belongs to exactly one lineage that is not abandoned."""
+    """I1 and I5: every nonce from a lane's first to its fence, in its present world, belongs to exactly one lineage
+    that is not abandoned, or is noted as used by somebody else."""
     rows = await connection.fetch(
         """
-        SELECT lanes.signer, taken.nonce, count(lineages.lineage_id) AS lineages
+        SELECT lanes.signer, taken.nonce, count(lineages.lineage_id) AS lineages, count(foreigners.nonce) AS foreign
         FROM transactions.lanes AS lanes
         CROSS JOIN LATERAL generate_series(lanes.first_nonce, lanes.next_nonce - 1) AS taken (nonce)
         LEFT JOIN transactions.lineages AS lineages
             ON lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer AND lineages.nonce = taken.nonce
-            AND lineages.state <> 'abandoned'
+            AND lineages.world = lanes.world AND lineages.state <> 'abandoned'
+        LEFT JOIN transactions.foreign_nonces AS foreigners
+            ON foreigners.chain_id = lanes.chain_id AND foreigners.signer = lanes.signer
+            AND foreigners.world = lanes.world AND foreigners.nonce = taken.nonce
         GROUP BY lanes.signer, taken.nonce
-        HAVING count(lineages.lineage_id) <> 1
+        HAVING count(lineages.lineage_id) + count(foreigners.nonce) <> 1
         """
     )
     assert not rows, f"I1/I5: nonces without exactly one lineage: {[dict(row) for row in rows]}"
@@ -60,7 +64,7 @@ async def _check_nonces(connection: Connection) -> None:
         """
         SELECT lineages.lineage_id, lineages.nonce, lanes.next_nonce FROM transactions.lineages AS lineages
         JOIN transactions.lanes AS lanes USING (chain_id, signer)
-        WHERE lineages.state <> 'abandoned' AND lineages.nonce >= lanes.next_nonce
+        WHERE lineages.state <> 'abandoned' AND lineages.nonce >= lanes.next_nonce AND lineages.world = lanes.world
         """
     )
     assert not beyond, f"I5: lineages at or above their lane's fence: {[dict(row) for row in beyond]}"
@@ -112,16 +116,29 @@ async def _check_attempts(connection: Connection) -> None:
 
 
 async def _check_journal_knows_the_chain(connection: Connection, node: Reads) -> None:
-    """I4: every transaction that the chain has of a signer, from its lane's first nonce on, is in the journal."""
+    """I4: every transaction that the chain has of a signer, from its lane's first nonce on, is in the journal, unless
+    the nonce is noted as used by somebody else, or its lineage was found superseded before anything was signed."""
     lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
     first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
     journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}
+    rows = await connection.fetch(
+        """
+        SELECT foreigners.signer, foreigners.nonce FROM transactions.foreign_nonces AS foreigners
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
+        UNION ALL
+        SELECT lineages.signer, lineages.nonce FROM transactions.lineages AS lineages
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
+        WHERE lineages.state = 'superseded'
+            AND NOT EXISTS (SELECT FROM transactions.members AS members WHERE members.lineage_id = lineages.lineage_id)
+        """
+    )
+    foreign = {(bytes(row["signer"]), row["nonce"]) for row in rows}
     head = await node.ask(methods.block_number())
     blocks = await node.ask_many([_transactions_of_block(number) for number in range(head + 1)])
     for block in blocks:
         assert not isinstance(block, Exception), block
         for tx_hash, sender, nonce in block:
-            if sender in first_nonces and nonce >= first_nonces[sender]:
+            if sender in first_nonces and nonce >= first_nonces[sender] and (sender, nonce) not in foreign:
                 assert tx_hash in journal, f"I4: the chain has 0x{tx_hash.hex()} of ours, the journal does not"
 
 

@@ -18,19 +18,32 @@ from tayho.transactions.errors import (
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
+    PoolHalted,
     TransactionError,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
     Allocation,
     Answer,
     AnswerKind,
     Fee,
+    FeeCapped,
+    FillerNeeds,
+    Finding,
+    FindingKind,
+    Halt,
+    HaltKind,
+    LaneFacts,
     LaneStatus,
     Lineage,
     LineageRecord,
     Mark,
+    Market,
     MemberRecord,
     Persistence,
+    Resolution,
     SignedMember,
     Simulated,
     TransactionSettings,
@@ -44,24 +57,37 @@ __all__ = [
     "BroadcastDoubtful",
     "EstimateAbsurd",
     "Fee",
+    "FeeCapped",
+    "FillerNeeds",
+    "Finding",
+    "FindingKind",
+    "Halt",
+    "HaltKind",
+    "LaneFacts",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
     "LineageDrifted",
     "LineageRecord",
     "Mark",
+    "Market",
     "MarketAboveCeiling",
     "MarketAbsurd",
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
     "Persistence",
+    "PoolHalted",
+    "Resolution",
     "SignedMember",
     "Simulated",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -69,7 +95,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:
@@ -82,6 +112,10 @@ class Transactions(Protocol):
 
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
+        ...
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
         ...
 
     async def open_lineages(self) -> int:

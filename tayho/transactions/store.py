@@ -12,12 +12,12 @@ from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.types import Fee, Halt, LaneFacts, LaneStatus, Lineage, LineageRecord, MemberRecord
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
 FIND_LANE = one("transactions/lanes.find_lane")
-LOCK_POOL = scalar("transactions/lanes.lock_pool")
+LOCK_POOL = one("transactions/lanes.lock_pool")
 LOCK_LANES_OF_POOL = many("transactions/lanes.lock_lanes_of_pool")
 LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
 MOVE_CURSOR = command("transactions/lanes.move_cursor")
@@ -39,6 +39,32 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
+
+LOCK_POOL_FOR_HALT = scalar("transactions/halts.lock_pool_for_halt")
+HOLD_POOL = scalar("transactions/halts.hold_pool")
+RAISE_HALT = many("transactions/halts.raise_halt")
+OPEN_HALTS = many("transactions/halts.open_halts")
+RESOLVE_HALTS = many("transactions/halts.resolve_halts")
+UNMARK_POOL = command("transactions/halts.unmark_pool")
+
+LANE_FACTS = many("transactions/lane_watch.lane_facts")
+OBSERVE_LANES = many("transactions/lane_watch.observe_lanes")
+CHANGE_LANES_IF_UNCHANGED = many("transactions/lane_watch.change_lanes_if_unchanged")
+RECORD_FINDINGS = command("transactions/lane_watch.record_findings")
+ADVANCE_FENCES = many("transactions/lane_watch.advance_fences")
+ALLOCATED_BELOW = many("transactions/lane_watch.allocated_below")
+BLOCK_LANE = many("transactions/lane_watch.block_lane")
+REOPEN_BLOCKED = many("transactions/lane_watch.reopen_blocked")
+BLOCKED_LANES = many("transactions/lane_watch.blocked_lanes")
+LATEST_OF_LANE = scalar("transactions/lane_watch.latest_of_lane")
+
+ANCHOR = one("transactions/world.anchor")
+RAISE_ANCHOR = command("transactions/world.raise_anchor")
+SET_ANCHOR = command("transactions/world.set_anchor")
+LOCK_LANES = many("transactions/world.lock_lanes")
+OPEN_LINEAGES_OF_POOL = many("transactions/world.open_lineages_of_pool")
+SUPERSEDE_OPEN = many("transactions/world.supersede_open")
+BEGIN_WORLDS = command("transactions/world.begin_worlds")
 
 
 def lane_of(row: Row) -> LaneStatus:
@@ -79,3 +105,11 @@ def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
             value_from(MemberRecord, member) for member in members if member["lineage_id"] == row["lineage_id"]
         ),
     )
+
+
+def halt_of(row: Row) -> Halt:
+    return value_from(Halt, row)
+
+
+def lane_facts_of(row: Row) -> LaneFacts:
+    return value_from(LaneFacts, row, status=lane_of(row))
