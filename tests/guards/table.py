@@ -28,6 +28,7 @@ _WORKER = "tests/coordination/test_worker.py"
 _BALLOTS = "tests/rpc/test_ballots.py"
 _HEADS = "tests/rpc/test_heads.py"
 _FEES = "tests/transactions/test_fees.py"
+_PROOFS = "tests/transactions/test_proofs.py"
 _LIARS = "tests/transactions/test_liars.py"
 _SENDING = "tests/transactions/test_sending.py"
 _SENDING_FILE = "tayho/transactions/sending.py"
@@ -304,7 +305,7 @@ GUARDS = (
     Guard(
         "a nonce is asked at the block of the head",
         "rpc/truth.py",
-        "methods.transaction_count(one, head.hash)",
+        "methods.transaction_count(one, block.hash)",
         'methods.transaction_count(one, "latest")',
         "tests/rpc/test_heads_on_nodes.py::test_a_nonce_is_agreed_at_the_block_of_the_head",
     ),
@@ -377,5 +378,33 @@ GUARDS = (
         "        *_of_type(request),\n",
         "",
         "tests/custody/test_validation.py::test_each_rule_is_broken_alone",
+    ),
+    Guard(
+        "a receipt that its block refutes is not seen",
+        "rpc/truth.py",
+        "{one: receipt for one, receipt in receipts.agreed.items() if one not in doubtful}",
+        "receipts.agreed",
+        f"{_PROOFS}::test_two_liars_of_three_end_nothing",
+    ),
+    Guard(
+        "a block that is shown makes the hash that was agreed",
+        "rpc/block_proofs.py",
+        "    verify_header(told.header)\n",
+        "",
+        "tests/rpc/test_receipt_checks.py::test_no_field_of_a_block_can_be_forged",
+    ),
+    Guard(
+        "a header that does not make its hash is not built on",
+        "tayho/voters.py",
+        "        verify_header(header)\n",
+        "        pass\n",
+        f"{_PROOFS}::test_a_header_that_does_not_make_its_hash_ends_nothing",
+    ),
+    Guard(
+        "what an earlier process relied on is compared",
+        "rpc/heads.py",
+        "        self._finality.suspect(FinalBlock(number, block_hash))\n",
+        "",
+        f"{_HEADS}::test_what_an_earlier_process_relied_on_is_held",
     ),
 )
