@@ -258,6 +258,8 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('transactions.members', 'replaced', 'mined', NULL),
 ('transactions.members', 'replaced', 'reverted', NULL),
 ('transactions.members', 'replaced', 'signed', 'revive'),
+('transactions.members', 'broadcast', 'signed', 'revive'),
+('transactions.members', 'ambiguous', 'signed', 'revive'),
 ('transactions.members', 'mined', 'signed', 'revive'),
 ('transactions.members', 'mined', 'replaced', 'revive'),
 ('transactions.members', 'reverted', 'signed', 'revive'),

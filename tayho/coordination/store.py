@@ -47,6 +47,9 @@ CONFIRM_IF_CURRENT = many("coordination/attempts.confirm_if_current")
 RELEASE_LINEAGE_IF_CURRENT = many("coordination/attempts.release_lineage_if_current")
 SETTLE = many("coordination/attempts.settle")
 
+PERMIT_REVIVAL = command("coordination/revive.permit_revival")
+REVIVE = many("coordination/revive.revive")
+
 REGISTER_WORKER = command("coordination/workers.register")
 HEARTBEAT = one("coordination/workers.heartbeat")
 DRAIN_WORKER = command("coordination/workers.drain")
