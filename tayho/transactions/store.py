@@ -40,6 +40,23 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
+BOUNDARY = one("transactions/reorganising.boundary")
+MOVE_BOUNDARY = command("transactions/reorganising.move_boundary")
+DECIDING_BLOCKS = many("transactions/reorganising.deciding_blocks")
+RECORD_REORGANISATIONS = command("transactions/reorganising.record_reorganisations")
+ENDED_IN = many("transactions/reorganising.ended_in")
+LOCK_LINEAGES = many("transactions/reorganising.lock_lineages")
+STILL_ENDED_IN = many("transactions/reorganising.still_ended_in")
+PERMIT_REVIVAL = command("transactions/reorganising.permit_revival")
+REVIVE = many("transactions/reorganising.revive")
+RECORD_REVIVAL_CONFLICTS = command("transactions/reorganising.record_revival_conflicts")
+
+SIGNERS_IN_FLIGHT = many("transactions/superseding.signers_in_flight")
+WITH_USED_NONCES = many("transactions/superseding.with_used_nonces")
+HOLD_FOR_USED_NONCE = many("transactions/superseding.hold_for_used_nonce")
+RELEASE_USED_NONCES = many("transactions/superseding.release_used_nonces")
+SUPERSEDE = many("transactions/superseding.supersede")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
