@@ -669,7 +669,13 @@ CREATE TABLE transactions.pools (
     environment text NOT NULL,
     role text NOT NULL,
     cursor_position bigint DEFAULT 0 NOT NULL,
+    is_halted boolean DEFAULT false NOT NULL,
+    anchor_block_number bigint,
+    anchor_block_hash bytea,
     CONSTRAINT pools_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_anchor CHECK (((anchor_block_number IS NULL) = (anchor_block_hash IS NULL))),
+    CONSTRAINT pools_anchor_block_hash_check CHECK ((octet_length(anchor_block_hash) = 32)),
+    CONSTRAINT pools_anchor_block_number_check CHECK ((anchor_block_number >= 0)),
     CONSTRAINT pools_chain_id_check CHECK ((chain_id > 0))
 )
 WITH (fillfactor=50);
@@ -715,6 +721,8 @@ ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREI
 ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KEY (lineage_id) REFERENCES transactions.lineages(lineage_id);
 
 ALTER TABLE transactions.findings ADD CONSTRAINT findings_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.halts ADD CONSTRAINT halts_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 

@@ -8,7 +8,13 @@ CREATE TABLE transactions.pools (
     environment text NOT NULL,
     role text NOT NULL,
     cursor_position bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (chain_id, environment, role)
+    -- Whether a halt of the pool is open: changed only together with its row in `halts`, under FOR UPDATE.
+    is_halted boolean NOT NULL DEFAULT false,
+    -- A block too deep to be reorganised: whoever does not have it serves another chain (TX-14). Null until the first look.
+    anchor_block_number bigint CHECK (anchor_block_number >= 0),
+    anchor_block_hash bytea CHECK (octet_length(anchor_block_hash) = 32),
+    PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_anchor CHECK ((anchor_block_number IS NULL) = (anchor_block_hash IS NULL))
 ) WITH (fillfactor = 50);
 
 -- One signer's nonce stream on one chain. next_nonce is the nonce fence.

@@ -78,6 +78,7 @@ CREATE TABLE transactions.halts (
     resolution text CHECK (resolution IN ('adopted', 'restarted', 'gone')),
     resolved_by text,
     resolved_at timestamptz,
+    FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools,
     CONSTRAINT halts_resolved CHECK (
         (resolution IS NULL) = (resolved_at IS NULL) AND (resolution IS NULL) = (resolved_by IS NULL)
     )

@@ -17,6 +17,7 @@ from tayho.transactions.errors import (
     MarketAboveCeiling,
     NoLaneOpen,
     NoLongerUnsigned,
+    PoolHalted,
     TransactionError,
 )
 from tayho.transactions.types import (
@@ -24,12 +25,15 @@ from tayho.transactions.types import (
     Answer,
     AnswerKind,
     Fee,
+    Halt,
+    HaltKind,
     LaneStatus,
     Lineage,
     LineageRecord,
     Mark,
     MemberRecord,
     Persistence,
+    Resolution,
     SignedMember,
     Simulated,
     TransactionSettings,
@@ -43,6 +47,8 @@ __all__ = [
     "BroadcastDoubtful",
     "ChainUnsupported",
     "Fee",
+    "Halt",
+    "HaltKind",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
@@ -54,6 +60,8 @@ __all__ = [
     "NoLaneOpen",
     "NoLongerUnsigned",
     "Persistence",
+    "PoolHalted",
+    "Resolution",
     "SignedMember",
     "Simulated",
     "TransactionError",
@@ -80,6 +88,10 @@ class Transactions(Protocol):
 
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
+        ...
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
         ...
 
     async def open_lineages(self) -> int:

@@ -36,6 +36,8 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_fire",
         # transactions
         "lane.after_register",
+        "halt.after_raise",
+        "halt.after_resolve",
         "journal.after_allocate",
         "journal.after_sign",
         "journal.after_persist",

@@ -53,3 +53,12 @@ class NoLaneOpen(TransactionError):
 
 class NoLongerUnsigned(TransactionError):
     """Another replica signed the filler first. Nothing was written."""
+
+
+class PoolHalted(TransactionError):
+    """A halt of the pool is open: nothing is signed, sent or finalised. Nothing was changed."""
+
+    def __init__(self, kinds: tuple[str, ...] = ()) -> None:
+        told = f" ({', '.join(kinds)})" if kinds else ""
+        super().__init__(f"the pool is halted{told}: see /readyz, then `tayho world adopt` or `tayho world restart`")
+        self.kinds = kinds

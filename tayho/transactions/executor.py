@@ -28,7 +28,8 @@ from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
+from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
@@ -52,6 +53,7 @@ QUEUED_MAX = 2_000
 ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
+HALT_DELAY_SECONDS = 10
 
 
 # What a call is checked with before its gas and the market's fee are known.
@@ -94,6 +96,7 @@ class Executor:
         self._settings = settings
         self._signers = signers
         self.journal = Journal(database, coordination, settings)
+        self.halts = Halts(database, settings)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
@@ -114,9 +117,10 @@ class Executor:
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Resume the job's lineage where it stands, or begin one.
 
-        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), RpcError, CustodyError,
-        StorageError. Whatever is raised, nothing signed is ever discarded.
+        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), PoolHalted, RpcError,
+        CustodyError, StorageError. Whatever is raised, nothing that was persisted is ever discarded.
         """
+        self.halts.refuse()
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
         if lineage is None or lineage.state == "allocated":
             revalidation = await kind.revalidate(job, self._reads)
@@ -228,6 +232,7 @@ class Executor:
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
     async def _send(self, attempt: Attempt, tx_hash: bytes, raw: Opaque) -> Outcome:
+        self.halts.refuse()
         answer = await self._broadcaster.send(tx_hash, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
         if not answer.is_out:
@@ -244,8 +249,10 @@ class Executor:
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
-    """`execute`, with a market above the ceiling as a postponement: it is no fault of the job and spends no attempt."""
+    """`execute`, with a market above the ceiling and a halted pool as postponements: neither is the job's fault."""
     try:
         return await executor.execute(kind, job, attempt)
     except MarketAboveCeiling as error:
         return Postponed(str(error), MARKET_DELAY_SECONDS)
+    except PoolHalted as error:
+        return Postponed(str(error), HALT_DELAY_SECONDS)

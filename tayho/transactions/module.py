@@ -21,11 +21,11 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
+from tayho.transactions.errors import LaneTaken, LineageDrifted, PoolHalted, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
-from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 
 __all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
 
@@ -58,6 +58,7 @@ class Transactions:
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
         await register_lanes(self._database, self._reads, self._settings, self._signers)
+        await self._executor.halts.look()
 
     async def run(self) -> None:
         """Serve executions and reconcile, until cancelled."""
@@ -69,7 +70,7 @@ class Transactions:
         await every(
             self._settings.reconcile_seconds,
             self._reconciler.tick,
-            transient=(StorageError, RpcError, LineageDrifted),
+            transient=(StorageError, RpcError, LineageDrifted, PoolHalted),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
         )
@@ -81,6 +82,10 @@ class Transactions:
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
         return await lanes_of_pool(self._database, self._settings)
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
+        return await self._executor.halts.open()
 
     async def open_lineages(self) -> int:
         """How many lineages of the pool are not final."""

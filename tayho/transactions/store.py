@@ -12,12 +12,12 @@ from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.types import Fee, Halt, LaneStatus, Lineage, LineageRecord, MemberRecord
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
 FIND_LANE = one("transactions/lanes.find_lane")
-LOCK_POOL = scalar("transactions/lanes.lock_pool")
+LOCK_POOL = one("transactions/lanes.lock_pool")
 LOCK_LANES_OF_POOL = many("transactions/lanes.lock_lanes_of_pool")
 LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
 MOVE_CURSOR = command("transactions/lanes.move_cursor")
@@ -56,6 +56,12 @@ WITH_USED_NONCES = many("transactions/superseding.with_used_nonces")
 HOLD_FOR_USED_NONCE = many("transactions/superseding.hold_for_used_nonce")
 RELEASE_USED_NONCES = many("transactions/superseding.release_used_nonces")
 SUPERSEDE = many("transactions/superseding.supersede")
+LOCK_POOL_FOR_HALT = scalar("transactions/halts.lock_pool_for_halt")
+HOLD_POOL = scalar("transactions/halts.hold_pool")
+RAISE_HALT = many("transactions/halts.raise_halt")
+OPEN_HALTS = many("transactions/halts.open_halts")
+RESOLVE_HALTS = many("transactions/halts.resolve_halts")
+UNMARK_POOL = command("transactions/halts.unmark_pool")
 
 
 def lane_of(row: Row) -> LaneStatus:
@@ -96,3 +102,7 @@ def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
             value_from(MemberRecord, member) for member in members if member["lineage_id"] == row["lineage_id"]
         ),
     )
+
+
+def halt_of(row: Row) -> Halt:
+    return value_from(Halt, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
@@ -10,6 +11,7 @@ from attrs import frozen
 
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
 from tayho.kernel.opaque import Opaque
 from tayho.kinds import Call
 
@@ -186,3 +188,18 @@ class Mark:
     tx_hash: bytes
     endpoint: str
     answer: Answer
+
+
+HaltKind: TypeAlias = Literal["finality_violated", "chain_reset", "chain_ahead", "chain_unknown"]
+Resolution: TypeAlias = Literal["adopted", "restarted", "gone"]
+
+
+@frozen
+class Halt:
+    """Why nothing is signed, sent or finalised for the pool, until an operator says how it goes on."""
+
+    halt_id: UUID
+    kind: HaltKind
+    evidence: Mapping[str, Json]
+    raised_by: str
+    raised_at: datetime
