@@ -8,6 +8,7 @@ from typing import Any
 from attrs import field, frozen
 
 from rpc import methods
+from rpc.agreed_reads import AgreedReads
 from rpc.asked_together import Asked, ask_together
 from rpc.ballots import Vote
 from rpc.canvass import canvass
@@ -122,6 +123,10 @@ class ChainTruth:
                 headers.values(),
             ),
         )
+
+    async def reads(self) -> AgreedReads:
+        """Reads at the head agreed now, for what ends something for good. Raises NoQuorum, FinalityViolated."""
+        return AgreedReads(self._quorum, await self.heads.head())
 
     async def accounts(self, addresses: Sequence[bytes], head: Header, *, depth: int) -> AccountsSight:
         """What is agreed on these accounts at an agreed head, in one batch a voter beside that of their own pools.
