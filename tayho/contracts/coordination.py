@@ -141,7 +141,7 @@ class Coordination(Protocol):
         ...
 
     async def revive(self, tx: Connection, revivals: Sequence[Revival]) -> frozenset[UUID]:
-        """Let jobs go on whose end the chain took back (TX-6); returns those that own their lineage again. Part of `tx`.
+        """Let jobs go on whose end the chain took back (TX-6); returns those that own their lineage again, in `tx`.
 
         They wait in `retry` under a new generation, their budget whole, whoever held them fenced off. A job that owns
         another lineage already, whose end an operator wants, that found nothing to do since, or that retention has

@@ -25,6 +25,8 @@ from tayho.transactions.errors import LaneTaken, LineageDrifted, PoolHalted, Tra
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 
 __all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
@@ -53,7 +55,19 @@ class Transactions:
         self._signers = tuple(signers)
         broadcaster = Broadcaster(writes, write_endpoint)
         self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, truth, broadcaster, self._executor, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
+        superseding = Superseding(database, coordination, truth, settings)
+        self._reconciler = Reconciler(
+            database,
+            coordination,
+            custody,
+            truth,
+            broadcaster,
+            self._executor,
+            settings,
+            # What the chain took back lives again before anything else is concluded from the chain.
+            steps=[self._reorganisations.step, superseding.step],
+        )
 
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
@@ -67,9 +81,12 @@ class Transactions:
             tasks.start_soon(self._reconcile, name="reconciler")
 
     async def _reconcile(self) -> None:
+        async def tick() -> bool:
+            return await self._reorganisations.watched(self._reconciler.tick)
+
         await every(
             self._settings.reconcile_seconds,
-            self._reconciler.tick,
+            tick,
             transient=(StorageError, RpcError, LineageDrifted, PoolHalted),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),

@@ -52,16 +52,19 @@ class Reorganisations:
         self._halts = halts
         self._settings = settings
         self._pool = (settings.chain_id, settings.environment, settings.role)
+        self._is_remembered = False
         self._is_told = False
 
-    async def remember(self) -> None:
-        """Hold the chain to the boundary of whoever ran before: a restart forgets nothing. Raises StorageError."""
-        boundary = await self._boundary()
-        if boundary is not None:
-            self._truth.heads.seed_final(boundary.number, boundary.hash)
-
     async def watched(self, tick: Callable[[], Awaitable[bool]]) -> bool:
-        """Do the tick; where it finds that a final block has changed, halt the pool. Raises what the tick raises."""
+        """Do the tick; where it finds that a final block has changed, halt the pool. Raises what the tick raises.
+
+        The first is held to the boundary of whoever ran before: a restart forgets nothing.
+        """
+        if not self._is_remembered:
+            boundary = await self._boundary()
+            if boundary is not None:
+                self._truth.heads.seed_final(boundary.number, boundary.hash)
+            self._is_remembered = True
         try:
             return await tick()
         except FinalityViolated as error:

@@ -107,9 +107,7 @@ def _replaced(block: Block, canonical: Canonical) -> Replaced | None:
     return Replaced(block.number, block.hash, now.hash)
 
 
-def _moved(
-    deciding: Sequence[Block], boundary: Block | None, canonical: Canonical, final_number: int
-) -> Block | None:
+def _moved(deciding: Sequence[Block], boundary: Block | None, canonical: Canonical, final_number: int) -> Block | None:
     now = canonical.get(max(final_number, 0))
     if not isinstance(now, Header) or (boundary is not None and now.number <= boundary.number):
         return None

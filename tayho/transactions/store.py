@@ -56,6 +56,7 @@ WITH_USED_NONCES = many("transactions/superseding.with_used_nonces")
 HOLD_FOR_USED_NONCE = many("transactions/superseding.hold_for_used_nonce")
 RELEASE_USED_NONCES = many("transactions/superseding.release_used_nonces")
 SUPERSEDE = many("transactions/superseding.supersede")
+
 LOCK_POOL_FOR_HALT = scalar("transactions/halts.lock_pool_for_halt")
 HOLD_POOL = scalar("transactions/halts.hold_pool")
 RAISE_HALT = many("transactions/halts.raise_halt")

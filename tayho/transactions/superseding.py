@@ -76,7 +76,7 @@ class Superseding:
 
     async def _final_header(self, head: Header) -> Header | None:
         height = head.number - self._settings.confirmations
-        found = (await self._truth.heads.headers_at([height]))[height] if height >= 0 else None
+        found = (await self._truth.heads.headers_at([height]))[height] if height > 0 else None
         return found if isinstance(found, Header) else None
 
     async def _used_up(self, final: Header) -> list[UsedUp]:
@@ -100,9 +100,7 @@ class Superseding:
         self, used_up: Sequence[UsedUp], head: Header, final: Header
     ) -> tuple[dict[UsedUp, Foreign | Ours | Unidentified], dict[UsedUp, str]]:
         """What used each nonce, of those that certainly have no receipt; and why nothing is certain of others."""
-        receipts = Asked(
-            {one: methods.transaction_receipt(one) for lineage in used_up for one in lineage.tx_hashes}
-        )
+        receipts = Asked({one: methods.transaction_receipt(one) for lineage in used_up for one in lineage.tx_hashes})
         await self._truth.ask(receipts)
         # A member with a receipt decides its lineage by itself, as soon as it is deep enough.
         without = [
@@ -157,8 +155,10 @@ class Superseding:
         headers = await self._truth.heads.headers_at(sorted({bracket.above for bracket in brackets.values()}))
         for lineage, bracket in brackets.items():
             header = headers[bracket.above]
-            closed = bracket.is_closed and isinstance(header, Header)
-            found[lineage] = header if closed else Unidentified("the block of its use is not agreed")
+            if bracket.is_closed and isinstance(header, Header):
+                found[lineage] = header
+            else:
+                found[lineage] = Unidentified("the block of its use is not agreed")
         return found
 
     async def _counts(self, brackets: Mapping[UsedUp, Bracket]) -> dict[Address, dict[int, int]]:

@@ -48,7 +48,7 @@ class Bracket:
         return [*lower, *between[stride - 1 :: stride]]
 
     def narrowed(self, nonce: int, counts: Mapping[int, int]) -> Bracket | None:
-        """The bracket with what was told; None where the nonce was used before it. What was not told changes nothing."""
+        """The bracket with what was told; None where the nonce was used before it."""
         if counts.get(self.below, 0) > nonce:
             return None
         below = [height for height, count in counts.items() if self.below <= height < self.above and count <= nonce]
