@@ -68,27 +68,26 @@ class Reorganisations:
         try:
             return await tick()
         except FinalityViolated as error:
-            found = None if error.found_hash is None else shown(error.found_hash)
-            await self._halt(
-                {"block_number": error.height, "final_hash": shown(error.final_hash), "found_hash": found},
-                list(error.voters),
-            )
+            await self._halt(error)
             raise
 
     async def step(self, head: Header) -> None:
-        """Find what the chain has replaced, write it down, revive what rested on it; or halt.
+        """Find what the chain has replaced, write it down, revive what rested on it.
 
-        Raises RpcError, StorageError.
+        Raises FinalityViolated where that is not a reorganisation any more, RpcError, StorageError.
         """
         boundary = await self._boundary()
         judgement = await self._judge(head, boundary)
         if judgement.violated:
-            await self._violated(head, judgement.violated)
-        elif judgement.reorganised:
+            first = judgement.violated[0]
+            raise FinalityViolated(first.number, first.old_hash, first.new_hash)
+        if judgement.reorganised:
             await self._record(head, judgement.reorganised)
             await self._revive_all(judgement.reorganised)
         elif judgement.boundary is not None:
             await self._move(judgement.boundary)
+            # From here on this process finds a change of it at every look, before anything is concluded.
+            await self._truth.heads.final(judgement.boundary.number, self._settings.reorg_lookback_blocks)
 
     async def _boundary(self) -> Block | None:
         async with self._database.connection() as connection:
@@ -119,26 +118,19 @@ class Reorganisations:
             )
         step("reorg.after_boundary")
 
-    async def _violated(self, head: Header, violated: Sequence[Replaced]) -> None:
-        first = violated[0]
-        await self._halt(
-            {
-                "block_number": first.number,
-                "final_hash": shown(first.old_hash),
-                "found_hash": shown(first.new_hash),
-                "head_block_number": head.number,
-                "blocks": len(violated),
-            },
-            [],
-        )
-
-    async def _halt(self, evidence: dict[str, Json], voters: Sequence[str]) -> None:
+    async def _halt(self, violation: FinalityViolated) -> None:
         """Once a process: who has resolved the halt restarts what found it, and must not be contradicted before."""
         if self._is_told:
             return
+        log.error("finality_violated", error=str(violation))
+        evidence: dict[str, Json] = {
+            "block_number": violation.height,
+            "final_hash": shown(violation.final_hash),
+            "found_hash": None if violation.found_hash is None else shown(violation.found_hash),
+            "voters": list(violation.voters),
+        }
+        await self._halts.raise_halt("finality_violated", evidence)
         self._is_told = True
-        log.error("finality_violated", voters=list(voters), **evidence)
-        await self._halts.raise_halt("finality_violated", {**evidence, "voters": list(voters)})
 
     async def _record(self, head: Header, reorganised: Sequence[Replaced]) -> None:
         """In a transaction of its own, before anything moves because of it: whoever dies now leaves the signal."""

@@ -85,8 +85,8 @@ async def test_a_revived_job_ends_as_often_as_the_chain_says(plane: Plane) -> No
 
 
 async def test_a_replayed_job_without_a_nonce_takes_its_old_lineage_up(plane: Plane) -> None:
-    """Goal: never a second nonce beside one that may be mined. Method: dead by the chain, replayed, and revived while it
-    waits, or while an attempt runs: the attempt is fenced off, and cannot allocate."""
+    """Goal: never a second nonce beside one that may be mined. Method: dead by the chain, replayed, and revived while
+    it waits, or while an attempt runs: the attempt is fenced off, and cannot allocate."""
     waiting, running = await settled(plane, "waiting", "dead"), await settled(plane, "running", "dead")
     for job_id in (waiting, running):
         await control_of(plane).replay(job_id, DEED)
