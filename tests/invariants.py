@@ -18,13 +18,18 @@ from tayho.protocol.counter import event_id, read_recorded
 TERMINAL = ("completed", "not_actionable", "quarantined", "dead")
 
 
-async def check_invariants(database: Database, node: Reads, contract: Address) -> None:
-    """Fail with the rows that break one of I1 to I6 or I9, or with the chain's own evidence."""
+async def check_invariants(
+    database: Database, node: Reads, contract: Address, *, foreign: Collection[bytes] = ()
+) -> None:
+    """Fail with the rows that break one of I1 to I6 or I9, or with the chain's own evidence.
+
+    `foreign` are the transactions that the test itself sent from one of our signers.
+    """
     async with database.connection() as connection:
         await _check_nonces(connection)
         await _check_lineages(connection)
         await _check_attempts(connection)
-        await _check_journal_knows_the_chain(connection, node)
+        await _check_journal_knows_the_chain(connection, node, foreign)
         await _check_single_effects(connection, node, contract)
         await _check_ends_are_on_chain(connection, node)
 
@@ -114,11 +119,12 @@ async def _check_attempts(connection: Connection) -> None:
     assert not rows, f"outbox rows of ended jobs: {[row['job_id'] for row in rows]}"
 
 
-async def _check_journal_knows_the_chain(connection: Connection, node: Reads) -> None:
+async def _check_journal_knows_the_chain(connection: Connection, node: Reads, foreign: Collection[bytes]) -> None:
     """I4: every transaction that the chain has of a signer, from its lane's first nonce on, is in the journal."""
     lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
     first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
     journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}
+    journal |= set(foreign)
     head = await node.ask(methods.block_number())
     blocks = await node.ask_many([_transactions_of_block(number) for number in range(head + 1)])
     for block in blocks:

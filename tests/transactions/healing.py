@@ -125,7 +125,9 @@ class Healing:
     async def head(self) -> int:
         return await self.engine.node.ask(methods.block_number())
 
-    async def settle(self, replica: Replica, effects: Sequence[Effect], turns: int = 8) -> None:
+    async def settle(
+        self, replica: Replica, effects: Sequence[Effect], *, turns: int = 8, foreign: Sequence[bytes] = ()
+    ) -> None:
         """Let chain and replica go on until every job has ended; then each took effect once, and all holds."""
         for _ in range(turns):
             await replica.tick()
@@ -135,7 +137,7 @@ class Healing:
         assert await self.states(effects) == ["completed"] * len(effects)
         recorded = await events_of(self.engine.node, self.engine.contract)
         assert [recorded[one.event] for one in effects] == [1] * len(effects)
-        await check_invariants(self.engine.plane.database, self.engine.node, self.engine.contract)
+        await check_invariants(self.engine.plane.database, self.engine.node, self.engine.contract, foreign=foreign)
 
     async def states(self, effects: Sequence[Effect]) -> list[str]:
         return [await self.engine.plane.state(one.job_id) for one in effects]
