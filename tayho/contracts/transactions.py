@@ -26,6 +26,7 @@ from tayho.transactions.types import (
     Answer,
     AnswerKind,
     Fee,
+    Foreign,
     Halt,
     HaltKind,
     LaneStatus,
@@ -33,11 +34,14 @@ from tayho.transactions.types import (
     LineageRecord,
     Mark,
     MemberRecord,
+    Ours,
     Persistence,
     Resolution,
     SignedMember,
     Simulated,
     TransactionSettings,
+    Unidentified,
+    UsedUp,
     WouldRevert,
 )
 
@@ -48,6 +52,7 @@ __all__ = [
     "BroadcastDoubtful",
     "EstimateAbsurd",
     "Fee",
+    "Foreign",
     "Halt",
     "HaltKind",
     "LaneStatus",
@@ -61,6 +66,7 @@ __all__ = [
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "Ours",
     "Persistence",
     "PoolHalted",
     "Resolution",
@@ -69,6 +75,8 @@ __all__ = [
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "Unidentified",
+    "UsedUp",
     "WouldRevert",
 ]
 

@@ -18,17 +18,15 @@ from tayho.kernel.address import Address
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import LineageDrifted
+from tayho.transactions.errors import LineageDrifted, PoolHalted
 from tayho.transactions.halts import held_unhalted
-from tayho.transactions.superseding_rules import Bracket, Foreign, Looks, Ours, Unidentified, UsedUp, user_of
-from tayho.transactions.types import TransactionSettings
+from tayho.transactions.nonce_users import NonceUsers
+from tayho.transactions.superseding_rules import Looks
+from tayho.transactions.types import Foreign, Ours, TransactionSettings, Unidentified, UsedUp
 
 log = structlog.get_logger("tayho.superseding")
 
 LINEAGES_MAX = 200
-# Heights that are asked at in one round, for each lineage; and rounds: a thousand blocks are three of them.
-PROBES_MAX = 16
-ROUNDS_MAX = 6
 LOOKS_BEFORE_UNIDENTIFIED = 3
 _RECEIPTS_UNREAD = "the nonce is used up, and it is not agreed that no member has a receipt"
 _RECEIPT_LAGS = "one of the lineage's own transactions is in a block, and the nodes do not show its receipt yet"
@@ -57,6 +55,7 @@ class Superseding:
         self._truth = truth
         self._settings = settings
         self._pool = (settings.chain_id, settings.environment, settings.role)
+        self._users_of = NonceUsers(truth, settings.reorg_lookback_blocks)
         self._looks = Looks(settings.reconcile_seconds)
 
     async def step(self, head: Header) -> None:
@@ -108,80 +107,7 @@ class Superseding:
         ]
         certain = [lineage for lineage in without if all(one in receipts.agreed for one in lineage.tx_hashes)]
         unread = {lineage: _RECEIPTS_UNREAD for lineage in without if lineage not in certain}
-        return await self._identified(certain, head, final), unread
-
-    async def _identified(
-        self, lineages: Sequence[UsedUp], head: Header, final: Header
-    ) -> dict[UsedUp, Foreign | Ours | Unidentified]:
-        """The transaction at each nonce, as a majority has it in a canonical block of the lookback window."""
-        blocks = await self._blocks_of_use(lineages, head, final)
-        wanted = {header.hash: header for header in blocks.values() if isinstance(header, Header)}
-        contents = Asked({block_hash: methods.block_transactions(block_hash) for block_hash in wanted})
-        await self._truth.ask(contents)
-        found: dict[UsedUp, Foreign | Ours | Unidentified] = {}
-        for lineage, header in blocks.items():
-            if isinstance(header, Unidentified):
-                found[lineage] = header
-                continue
-            transactions = contents.agreed.get(header.hash)
-            if transactions is None:
-                found[lineage] = Unidentified(f"the transactions of block {header.number} are not agreed")
-            else:
-                found[lineage] = user_of(lineage, transactions, header.number, header.hash)
-        return found
-
-    async def _blocks_of_use(
-        self, lineages: Sequence[UsedUp], head: Header, final: Header
-    ) -> dict[UsedUp, Header | Unidentified]:
-        """The block in which each nonce was used, for all lineages together in a few rounds."""
-        floor = max(head.number - self._settings.reorg_lookback_blocks, 0)
-        brackets = dict.fromkeys(lineages, Bracket(min(floor, final.number - 1), final.number))
-        found: dict[UsedUp, Header | Unidentified] = {}
-        for _ in range(ROUNDS_MAX):
-            open_ones = {one: bracket for one, bracket in brackets.items() if not bracket.is_closed}
-            if not open_ones:
-                break
-            counts = await self._counts(open_ones)
-            for lineage, bracket in open_ones.items():
-                narrowed = bracket.narrowed(lineage.nonce, counts.get(lineage.signer, {}))
-                if narrowed is None:
-                    del brackets[lineage]
-                    found[lineage] = Unidentified(f"the nonce was used before block {bracket.below}")
-                elif narrowed == bracket:
-                    del brackets[lineage]
-                    found[lineage] = Unidentified("the account's counts are not agreed: their states may be pruned")
-                else:
-                    brackets[lineage] = narrowed
-        headers = await self._truth.heads.headers_at(sorted({bracket.above for bracket in brackets.values()}))
-        for lineage, bracket in brackets.items():
-            header = headers[bracket.above]
-            if bracket.is_closed and isinstance(header, Header):
-                found[lineage] = header
-            else:
-                found[lineage] = Unidentified("the block of its use is not agreed")
-        return found
-
-    async def _counts(self, brackets: Mapping[UsedUp, Bracket]) -> dict[Address, dict[int, int]]:
-        """Each account's agreed count after each probed height, in one round."""
-        wanted = {
-            (lineage.signer, height) for lineage, bracket in brackets.items() for height in bracket.probes(PROBES_MAX)
-        }
-        headers = await self._truth.heads.headers_at(sorted({height for _, height in wanted}))
-        asked = Asked(
-            {
-                signer.value + header.hash: methods.transaction_count(signer.value, header.hash)
-                for signer, height in wanted
-                if isinstance(header := headers[height], Header)
-            }
-        )
-        await self._truth.ask(asked)
-        counts: dict[Address, dict[int, int]] = {}
-        for signer, height in wanted:
-            header = headers[height]
-            count = asked.agreed.get(signer.value + header.hash) if isinstance(header, Header) else None
-            if count is not None:
-                counts.setdefault(signer, {})[height] = count
-        return counts
+        return await self._users_of.identified(certain, head, final), unread
 
     def _decide(
         self, users: Mapping[UsedUp, Foreign | Ours | Unidentified], final: Header
@@ -199,7 +125,8 @@ class Superseding:
                     if self._looks.count(lineage.lineage_id, trio.current_time()) < LOOKS_BEFORE_UNIDENTIFIED:
                         undecided[lineage] = f"the nonce is used up, not yet identified by what: {reason}"
                     else:
-                        told = f"not identified: {reason}"
+                        # Nodes forget: it may be ours after all, so an operator looks before the job is replayed.
+                        told = f"not identified; look before a replay whether it was ours: {reason}"
                         verdicts.append(Verdict(lineage, None, final.number, final.hash, told))
         return verdicts, undecided
 
@@ -236,7 +163,7 @@ class Superseding:
             )
             due = [one for one in verdicts if one.lineage.job_id is None or one.lineage.job_id in settled]
             if not await held_unhalted(tx, self._settings):
-                raise LineageDrifted("the pool was halted meanwhile")
+                raise PoolHalted
             rows = await store.SUPERSEDE(
                 tx,
                 [verdict.lineage.lineage_id for verdict in due],

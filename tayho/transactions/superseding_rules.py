@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from attrs import field, frozen
+from attrs import frozen
 
 from rpc.block_transactions import OtherTransaction, SignedTransaction
-from rpc.values import shown_hex
-from tayho.kernel.address import Address
-
-
-@frozen
-class UsedUp:
-    """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
-
-    lineage_id: UUID
-    # None of a filler, and of a lineage whose job went on without it.
-    job_id: UUID | None
-    signer: Address
-    nonce: int
-    tx_hashes: tuple[bytes, ...] = field(repr=shown_hex)
+from tayho.transactions.types import Foreign, Ours, Unidentified, UsedUp
 
 
 @frozen
@@ -54,29 +41,8 @@ class Bracket:
         below = [height for height, count in counts.items() if self.below <= height < self.above and count <= nonce]
         above = [height for height, count in counts.items() if self.below < height < self.above and count > nonce]
         return Bracket(
-            max(below, default=self.below), min(above, default=self.above), self.is_below_known or self.below in counts
+            max(below, default=self.below), min(above, default=self.above), self.is_below_known or bool(below)
         )
-
-
-@frozen
-class Foreign:
-    """The transaction that used the nonce up. It is none of ours."""
-
-    tx_hash: bytes = field(repr=shown_hex)
-    block_number: int
-    block_hash: bytes = field(repr=shown_hex)
-
-
-@frozen
-class Ours:
-    """A member of the lineage used the nonce up: its receipt will come."""
-
-
-@frozen
-class Unidentified:
-    """What used the nonce up could not be found out this time."""
-
-    reason: str
 
 
 def user_of(

@@ -63,8 +63,8 @@ async def test_killed_while_it_revives_every_job_completes_once(crashing: World,
 @pytest.mark.parametrize("step", ["supersede.after_decide", "supersede.after_hold"])
 async def test_killed_while_it_supersedes_the_lane_goes_on(crashing: World, step: str) -> None:
     """Goal: one decision, whoever dies over it. Method: a replica dies with signed bytes that no node has; the same key
-    is used for another transaction at that nonce, so long ago that it cannot be identified where the step is the hold's;
-    the next replica dies at the step; a third ends the job once, and the lane's next jobs complete."""
+    is used for another transaction at that nonce, for the hold's step so long ago that nobody can say which; the
+    next replica dies at the step; a third ends the job once, and the lane's next jobs complete."""
     (job_id,) = await crashing.enqueue("overtaken", 1)
     await crashing.await_death(await crashing.start(crash_at="journal.after_persist"))
     signer = await _value(crashing, "SELECT signer FROM transactions.lineages")

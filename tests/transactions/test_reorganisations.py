@@ -17,6 +17,7 @@ from tayho.coordination.control.jobs import JobControl
 from tayho.coordination.control.types import Deed
 from tayho.kernel.jobs import Ended
 from tayho.kernel.steps import on_step
+from tayho.transactions import reorganising
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT
 from tests.invariants import check_invariants, events_of
 from tests.services.chain import LocalChain, local_chain
@@ -251,6 +252,33 @@ async def test_who_dies_in_between_leaves_the_rest_to_the_next(healing: Healing,
     assert len(await healing.rows("SELECT FROM transactions.reorganisations")) == 2
     await healing.settle(healing.replica(name="three"), effects)
     assert [(await healing.events(one)).count("un_mined") for one in effects] == [1, 1]
+
+
+async def test_many_lineages_are_revived_page_by_page(healing: Healing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: a deep reorganisation of a busy chain is many transactions, none of them large, and loses nothing. Method:
+    pages of two and looks of two blocks; seven jobs of seven blocks; ticks until all are revived, then all complete."""
+    monkeypatch.setattr(reorganising, "REVIVE_MAX", 2)
+    monkeypatch.setattr(reorganising, "BLOCKS_MAX", 2)
+    replica = healing.replica()
+    effects = await healing.completed(replica, 7)
+    await healing.reorganise(await healing.depth_of(effects[0]))
+    await healing.settle(replica, effects, turns=20)
+    for one in effects:
+        assert await healing.events(one) == ["mined", "un_mined", "mined"]
+
+
+async def test_the_boundary_never_passes_what_was_not_looked_at(
+    healing: Healing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: the signal before the boundary (TX-6). Method: looks of two blocks; five jobs complete, and their blocks go
+    while nothing runs; the chain grows far beyond; however slowly, all are found, and none is called final before."""
+    monkeypatch.setattr(reorganising, "BLOCKS_MAX", 2)
+    effects = await healing.completed(healing.replica(), 5)
+    await healing.reorganise(await healing.depth_of(effects[0]))
+    await healing.mine(3 * LOOKBACK)
+    await healing.settle(healing.replica(name="two"), effects, turns=20)
+    assert [await healing.events(one) for one in effects] == [["mined", "un_mined", "mined"]] * 5
+    assert not await healing.rows("SELECT FROM transactions.halts")
 
 
 async def test_a_reverted_call_may_succeed_in_another_block(healing: Healing) -> None:
