@@ -31,7 +31,8 @@ from tayho.transactions.types import TransactionSettings
 
 log = structlog.get_logger("tayho.reorganisations")
 
-BLOCKS_MAX = 256
+# Blocks that one look takes beyond those of twice the lookback, which it must take: what it leaves out is newer.
+BLOCKS_BEYOND = 256
 REVIVE_MAX = 200
 
 
@@ -96,12 +97,12 @@ class Reorganisations:
 
     async def _judge(self, head: Header, boundary: Block | None) -> Judgement:
         lookback = self._settings.reorg_lookback_blocks
-        above = first_looked_at(boundary, head.number, lookback)
+        above, blocks_max = first_looked_at(boundary, head.number, lookback), 2 * lookback + BLOCKS_BEYOND
         async with self._database.connection() as connection:
-            rows = await store.DECIDING_BLOCKS(connection, *self._pool, above, head.number, BLOCKS_MAX)
+            rows = await store.DECIDING_BLOCKS(connection, *self._pool, above, head.number, blocks_max)
         deciding = [Block(row["block_number"], row["block_hash"]) for row in rows]
         final_number = max(head.number - lookback, 0)
-        if len(deciding) == BLOCKS_MAX:
+        if len(deciding) == blocks_max:
             # Those above were not looked at: the boundary stays below them, and the next tick goes on from there.
             final_number = min(final_number, deciding[-1].number - 1)
         heights = {block.number for block in deciding} | {final_number}

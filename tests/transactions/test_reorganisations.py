@@ -256,12 +256,13 @@ async def test_who_dies_in_between_leaves_the_rest_to_the_next(healing: Healing,
 
 async def test_many_lineages_are_revived_page_by_page(healing: Healing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: a deep reorganisation of a busy chain is many transactions, none of them large, and loses nothing. Method:
-    pages of two and looks of two blocks; seven jobs of seven blocks; ticks until all are revived, then all complete."""
+    pages of two; seven jobs of seven blocks; one tick revives all, then all complete."""
     monkeypatch.setattr(reorganising, "REVIVE_MAX", 2)
-    monkeypatch.setattr(reorganising, "BLOCKS_MAX", 2)
     replica = healing.replica()
     effects = await healing.completed(replica, 7)
     await healing.reorganise(await healing.depth_of(effects[0]))
+    await replica.tick()
+    assert await healing.states(effects) == ["retry"] * 7
     await healing.settle(replica, effects, turns=20)
     for one in effects:
         assert await healing.events(one) == ["mined", "un_mined", "mined"]
@@ -272,13 +273,30 @@ async def test_the_boundary_never_passes_what_was_not_looked_at(
 ) -> None:
     """Goal: the signal before the boundary (TX-6). Method: looks of two blocks; five jobs complete, and their blocks go
     while nothing runs; the chain grows far beyond; however slowly, all are found, and none is called final before."""
-    monkeypatch.setattr(reorganising, "BLOCKS_MAX", 2)
+    monkeypatch.setattr(reorganising, "BLOCKS_BEYOND", 2 - 2 * LOOKBACK)
     effects = await healing.completed(healing.replica(), 5)
     await healing.reorganise(await healing.depth_of(effects[0]))
     await healing.mine(3 * LOOKBACK)
     await healing.settle(healing.replica(name="two"), effects, turns=20)
     assert [await healing.events(one) for one in effects] == [["mined", "un_mined", "mined"]] * 5
     assert not await healing.rows("SELECT FROM transactions.halts")
+
+
+async def test_a_look_reaches_the_head_however_many_blocks_decided(
+    healing: Healing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: a busy chain hides nothing behind its own past. Method: a job in every block, for longer than twice the
+    lookback; the newest that is final goes; the very next tick finds it."""
+    monkeypatch.setattr(reorganising, "BLOCKS_BEYOND", 1)
+    busy = Healing.of(healing.engine, reorg_lookback_blocks=4)
+    replica = busy.replica()
+    for turn in range(4):
+        effects = await busy.completed(replica, 3, f"turn-{turn}")
+        await replica.tick()
+    await busy.reorganise(CONFIRMATIONS + 1)
+    await replica.tick()
+    assert await busy.states(effects) == ["completed", "completed", "retry"]
+    await busy.settle(replica, effects)
 
 
 async def test_a_reverted_call_may_succeed_in_another_block(healing: Healing) -> None:
