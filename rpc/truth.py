@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from attrs import field, frozen
 
@@ -78,6 +79,10 @@ class ChainTruth:
         self._quorum = quorum
         self.heads = heads
         self._checks = checks
+
+    async def ask(self, *kinds: Asked[Any]) -> None:
+        """Put questions of several kinds to the vote, in one batch a voter; each kind has its answers then."""
+        await ask_together(self._quorum, *kinds)
 
     async def look(
         self,

@@ -1,4 +1,4 @@
-"""The invariants I1 to I6 (spec, overview), asked of the database and of the chain."""
+"""The invariants I1 to I6 and I9 (spec, overview), asked of the database and of the chain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import UUID
 
 from rpc import methods
 from rpc.reads import Call, Reads
+from rpc.values import Receipt
 from storage.database import Connection, Database
 from tayho.kernel.address import Address
 from tayho.protocol import abi, artifacts
@@ -17,14 +18,20 @@ from tayho.protocol.counter import event_id, read_recorded
 TERMINAL = ("completed", "not_actionable", "quarantined", "dead")
 
 
-async def check_invariants(database: Database, node: Reads, contract: Address) -> None:
-    """Fail with the rows that break one of I1 to I6, or with the chain's own evidence."""
+async def check_invariants(
+    database: Database, node: Reads, contract: Address, *, foreign: Collection[bytes] = ()
+) -> None:
+    """Fail with the rows that break one of I1 to I6 or I9, or with the chain's own evidence.
+
+    `foreign` are the transactions that the test itself sent from one of our signers.
+    """
     async with database.connection() as connection:
         await _check_nonces(connection)
         await _check_lineages(connection)
         await _check_attempts(connection)
-        await _check_journal_knows_the_chain(connection, node)
+        await _check_journal_knows_the_chain(connection, node, foreign)
         await _check_single_effects(connection, node, contract)
+        await _check_ends_are_on_chain(connection, node)
 
 
 async def events_of(node: Reads, contract: Address) -> Counter[bytes]:
@@ -75,7 +82,8 @@ async def _check_lineages(connection: Connection) -> None:
     rows = await connection.fetch(
         """
         SELECT job_id FROM transactions.lineages
-        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted')
+        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted', 'cancelled')
+            AND (disowned_at IS NULL OR state = 'mined')
         GROUP BY job_id HAVING count(*) > 1
         """
     )
@@ -115,12 +123,13 @@ async def _check_attempts(connection: Connection) -> None:
     assert not rows, f"outbox rows of ended jobs: {[row['job_id'] for row in rows]}"
 
 
-async def _check_journal_knows_the_chain(connection: Connection, node: Reads) -> None:
+async def _check_journal_knows_the_chain(connection: Connection, node: Reads, sent: Collection[bytes]) -> None:
     """I4: every transaction that the chain has of a signer, from its lane's first nonce on, is in the journal, unless
     the nonce is noted as used by somebody else, or its lineage was found superseded before anything was signed."""
     lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
     first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
     journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}
+    journal |= set(sent)
     rows = await connection.fetch(
         """
         SELECT foreigners.signer, foreigners.nonce FROM transactions.foreign_nonces AS foreigners
@@ -152,6 +161,42 @@ async def _check_single_effects(connection: Connection, node: Reads, contract: A
     assert not twice, f"I3: jobs with two effects: {twice}"
     without = [row["job_id"] for row in rows if row["state"] == "completed" and effects[row["job_id"]] != 1]
     assert not without, f"I9: completed jobs without their effect: {without}"
+
+
+async def _check_ends_are_on_chain(connection: Connection, node: Reads) -> None:
+    """I9: a job that completed on chain has one canonical receipt, and the chain has the very same; so has a revert.
+
+    Not between a reorganisation and the tick that finds it: ask when the chain stands still, and somebody has looked.
+    """
+    rows = await connection.fetch(
+        """
+        SELECT jobs.job_id, jobs.state AS job_state, receipts.tx_hash, receipts.block_hash, receipts.succeeded
+        FROM coordination.jobs AS jobs
+        JOIN transactions.lineages AS lineages ON lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+        LEFT JOIN transactions.members AS members
+            ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
+        LEFT JOIN transactions.receipts AS receipts
+            ON receipts.tx_hash = members.tx_hash AND receipts.orphaned_at IS NULL
+        WHERE lineages.disowned_at IS NULL
+        UNION ALL
+        SELECT jobs.job_id, jobs.state, NULL, NULL, NULL
+        FROM coordination.jobs AS jobs
+        WHERE jobs.state = 'completed'
+            AND EXISTS (SELECT FROM transactions.lineages AS lineages WHERE lineages.job_id = jobs.job_id)
+            AND NOT EXISTS (
+                SELECT FROM transactions.lineages AS lineages
+                WHERE lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+            )
+        """
+    )
+    unfounded = [row["job_id"] for row in rows if row["tx_hash"] is None or not row["succeeded"]]
+    assert not unfounded, f"I9: jobs that completed on chain without a canonical receipt: {unfounded}"
+    open_ones = [row["job_id"] for row in rows if row["job_state"] != "completed"]
+    assert not open_ones, f"I9: jobs whose lineage is mined, and which have not completed: {open_ones}"
+    answers = await node.ask_many([methods.transaction_receipt(row["tx_hash"]) for row in rows])
+    for row, answer in zip(rows, answers, strict=True):
+        assert isinstance(answer, Receipt), f"I9: the chain has no receipt of job {row['job_id']}: {answer}"
+        assert (answer.block_hash, answer.status) == (row["block_hash"], 1), f"I9: the chain has another: {answer}"
 
 
 def _transactions_of_block(number: int) -> Call[list[tuple[bytes, bytes, int]]]:

@@ -58,6 +58,12 @@ STEPS: frozenset[str] = frozenset(
         "reconcile.after_note",
         "reconcile.after_rebroadcast",
         "reconcile.after_finalise",
+        "reorg.after_boundary",
+        "reorg.after_record",
+        "reorg.after_revive",
+        "supersede.after_hold",
+        "supersede.after_release",
+        "supersede.after_decide",
     }
 )
 

@@ -26,7 +26,9 @@ from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.reorganising import Reorganisations
 from tayho.transactions.sending import Sending
+from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 from tayho.transactions.world import World
 
@@ -60,6 +62,8 @@ class Transactions:
         self._truth = truth
         self._world = World(database, coordination, truth, halts, settings)
         watch = LaneWatch(database, coordination, truth, halts, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
+        superseding = Superseding(database, coordination, truth, settings)
         self._reconciler = Reconciler(
             database,
             coordination,
@@ -68,7 +72,8 @@ class Transactions:
             sending,
             self._executor,
             settings,
-            steps=[self._world.step, watch.step],
+            # What the chain took back lives again before anything else is concluded from the chain.
+            steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step],
         )
 
     async def register(self) -> None:
@@ -101,7 +106,7 @@ class Transactions:
         await self._world.check()
         if was_halted and not await self._executor.halts.look():
             await self._truth.heads.start_over()
-        return await self._reconciler.tick()
+        return await self._reorganisations.watched(self._reconciler.tick)
 
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Carry one attempt as far as a node; how it ends is the attempt's outcome or an error that a retry resumes."""

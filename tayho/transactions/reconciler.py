@@ -113,6 +113,7 @@ class Reconciler:
                 nonce=first["nonce"],
                 state=first["state"],
                 included_block_number=first["included_block_number"],
+                is_unwanted=first["is_unwanted"],
                 members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
+from rpc.values import shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
@@ -284,3 +285,36 @@ class Finding:
 
     kind: FindingKind
     detail: Mapping[str, Json]
+
+
+@frozen
+class UsedUp:
+    """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
+
+    lineage_id: UUID
+    # None of a filler, and of a lineage whose job went on without it.
+    job_id: UUID | None
+    signer: Address
+    nonce: int
+    tx_hashes: tuple[bytes, ...] = field(repr=shown_hex)
+
+
+@frozen
+class Foreign:
+    """The transaction that used the nonce up. It is none of ours."""
+
+    tx_hash: bytes = field(repr=shown_hex)
+    block_number: int
+    block_hash: bytes = field(repr=shown_hex)
+
+
+@frozen
+class Ours:
+    """A member of the lineage used the nonce up: its receipt will come."""
+
+
+@frozen
+class Unidentified:
+    """What used the nonce up could not be found out this time."""
+
+    reason: str
