@@ -47,6 +47,12 @@ STEPS: frozenset[str] = frozenset(
         "reconcile.after_note",
         "reconcile.after_rebroadcast",
         "reconcile.after_finalise",
+        "replace.after_wish",
+        "replace.after_sign",
+        "replace.after_persist",
+        "replace.after_send",
+        "replace.after_abandon",
+        "hold.after_change",
     }
 )
 

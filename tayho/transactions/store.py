@@ -40,6 +40,15 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
+WANTING_REPLACEMENT = many("transactions/replacing.wanting_replacement")
+PERMIT_REPLACE = command("transactions/replacing.permit_replace")
+LOCK_REPLACEABLE = many("transactions/replacing.lock_replaceable")
+PERSIST_REPLACEMENTS = many("transactions/replacing.persist_replacements")
+CHANGE_HOLDS = many("transactions/replacing.change_holds")
+TELL_CANCELLED_UNSIGNED = command("transactions/replacing.tell_cancelled_unsigned")
+LOCK_NAMED = one("transactions/replacing.lock_named")
+WISH = many("transactions/replacing.wish")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
