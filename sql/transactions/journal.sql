@@ -43,9 +43,9 @@ WHERE lineages.job_id = $1 AND lineages.state IN ('allocated', 'signed', 'broadc
 WITH asked AS (
     SELECT a.*
     FROM unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::numeric[], $5::numeric[], $6::text[], $7::bytea[],
-                $8::bytea[])
+                $8::bytea[], $10::smallint[], $11::boolean[])
         AS a (lineage_id, tx_hash, gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce,
-              ciphertext)
+              ciphertext, transaction_type, is_cancellation)
 ),
 unsigned AS (
     SELECT lineages.lineage_id FROM transactions.lineages AS lineages
@@ -60,12 +60,12 @@ signed AS (
     RETURNING lineages.lineage_id, lineages.chain_id, lineages.signer, lineages.nonce, lineages.call_hash
 )
 INSERT INTO transactions.members
-    (tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, gas_limit, max_fee_per_gas_wei,
-     max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, state)
+    (tx_hash, lineage_id, chain_id, signer, nonce, call_hash, member_number, transaction_type, is_cancellation,
+     gas_limit, max_fee_per_gas_wei, max_priority_fee_per_gas_wei, key_id, cipher_nonce, ciphertext, state)
 SELECT
     asked.tx_hash, signed.lineage_id, signed.chain_id, signed.signer, signed.nonce, signed.call_hash, 1,
-    asked.gas_limit, asked.max_fee_per_gas_wei, asked.max_priority_fee_per_gas_wei, asked.key_id, asked.cipher_nonce,
-    asked.ciphertext, 'signed'
+    asked.transaction_type, asked.is_cancellation, asked.gas_limit, asked.max_fee_per_gas_wei,
+    asked.max_priority_fee_per_gas_wei, asked.key_id, asked.cipher_nonce, asked.ciphertext, 'signed'
 FROM asked
 JOIN signed USING (lineage_id)
 RETURNING lineage_id;

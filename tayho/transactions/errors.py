@@ -28,19 +28,21 @@ class BroadcastDoubtful(TransactionError):
 
 
 class MarketAboveCeiling(TransactionError):
-    """The chain's base fee is above TX_MAX_FEE_PER_GAS_WEI: nothing that could be mined may be signed."""
+    """The base fee, or gas price, is above TX_MAX_FEE_PER_GAS_WEI: nothing that could be mined may be signed."""
 
-    def __init__(self, base_fee_wei: int, fee_wei_max: int) -> None:
+    def __init__(self, market_wei: int, fee_wei_max: int) -> None:
         super().__init__(
-            f"the base fee is {base_fee_wei} wei and TX_MAX_FEE_PER_GAS_WEI {fee_wei_max}: wait, or raise the ceiling"
+            f"the chain asks {market_wei} wei per gas and TX_MAX_FEE_PER_GAS_WEI is {fee_wei_max}: "
+            "wait, or raise the ceiling"
         )
 
 
-class ChainUnsupported(TransactionError):
-    """The chain's headers carry no base fee (before EIP-1559)."""
+class MarketAbsurd(TransactionError):
+    """A node tells of fees that cannot be: nothing is offered on its word. Another node, or the next block, may do."""
 
-    def __init__(self, chain_id: int) -> None:
-        super().__init__(f"chain {chain_id} has no base fee: only chains with EIP-1559 are served")
+
+class EstimateAbsurd(TransactionError):
+    """A node's estimate of gas cannot be true: nothing is signed on its word."""
 
 
 class LineageDrifted(TransactionError):

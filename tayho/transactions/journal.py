@@ -144,6 +144,8 @@ class Journal:
             [member.cipher_nonce for member in members],
             [member.ciphertext for member in members],
             float(self._settings.reconcile_seconds),
+            [member.transaction_type for member in members],
+            [member.is_cancellation for member in members],
         )
         return frozenset(row["lineage_id"] for row in rows)
 

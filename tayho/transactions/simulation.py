@@ -9,8 +9,8 @@ from rpc.reads import Reads
 from rpc.values import Header
 from tayho.kernel.address import Address
 from tayho.kinds import Call
-from tayho.transactions.errors import ChainUnsupported
-from tayho.transactions.fees import buffered_gas, fee_for_market
+from tayho.transactions.errors import MarketAbsurd
+from tayho.transactions.fees import Market, fee_for_market, gas_limit_for
 from tayho.transactions.types import Fee, Simulated, WouldRevert
 
 GAS_LIMIT_MAX = 2**24  # EIP-7825
@@ -21,11 +21,11 @@ async def simulate(
 ) -> Simulated | WouldRevert:
     """Run the call at the present head. A node's failure is raised as it is: it is no proof of a revert.
 
-    Raises RpcError, MarketAboveCeiling, ChainUnsupported.
+    Raises RpcError, MarketAboveCeiling, MarketAbsurd.
     """
     header = await reads.ask(methods.block_by_number("latest"))
     if header is None or header.base_fee_per_gas_wei is None:
-        raise ChainUnsupported(chain_id)
+        raise MarketAbsurd(f"chain {chain_id} tells no base fee")
     request = methods.CallRequest(sender.value, call.to.value, call.data, call.value_wei)
     asked: list[Question[object]] = [
         methods.call(request, header.number),
@@ -37,7 +37,7 @@ async def simulate(
         if isinstance(answer, Reverted):
             return WouldRevert(answer.reason or answer.message, header.number)
     return Simulated(
-        buffered_gas(_number(gas), GAS_LIMIT_MAX),
+        gas_limit_for(_number(gas), block_gas_limit=header.gas_limit, gas_limit_max=GAS_LIMIT_MAX),
         _fee(header, _number(tip), fee_wei_max, returned),
     )
 
@@ -53,4 +53,4 @@ def _number(answer: object) -> int:
 def _fee(header: Header, tip_wei: int, fee_wei_max: int, returned: object) -> Fee:
     if isinstance(returned, Exception):
         raise returned
-    return fee_for_market(header.base_fee_per_gas_wei or 0, tip_wei, fee_wei_max)
+    return fee_for_market(Market(header.base_fee_per_gas_wei, tip_wei, header.number), fee_wei_max)

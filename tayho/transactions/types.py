@@ -90,10 +90,14 @@ class LineageRecord:
 
 @frozen
 class Fee:
-    """The two fee fields of an EIP-1559 transaction, in wei per gas."""
+    """The fee fields of a transaction, in wei per gas. In a legacy one (type 0) both are its gas price.
+
+    `max_fee_per_blob_gas_wei` is there for blob transactions (EIP-4844) alone.
+    """
 
     max_fee_per_gas_wei: int
     max_priority_fee_per_gas_wei: int
+    max_fee_per_blob_gas_wei: int | None = None
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The engine's pure decisions: lanes, fees, answers, reconciliation."""
+"""The engine's pure decisions: lanes, answers, reconciliation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from rpc.values import Receipt
 from tayho.kernel.address import Address
 from tayho.kernel.ids import new_id
 from tayho.transactions.broadcast import classify
-from tayho.transactions.errors import MarketAboveCeiling
-from tayho.transactions.fees import BASIS_POINTS, GAS_BUFFER_BASIS_POINTS, buffered_gas, fee_for_market
 from tayho.transactions.reconcile_rules import (
     ChainView,
     Final,
@@ -70,27 +68,6 @@ def test_two_equal_lanes_take_turns_across_calls() -> None:
         chosen, cursor = choose_lanes(lanes, cursor, 16, 1)
         order += chosen
     assert order == [lanes[0].signer, lanes[1].signer] * 3
-
-
-@given(st.integers(0, 10**13), st.integers(0, 10**12), st.integers(1, 10**13))
-def test_a_fee_is_valid_covers_the_market_and_respects_the_ceiling(base: int, tip: int, ceiling: int) -> None:
-    """Goal: tip <= max fee <= ceiling, and the base fee is covered; above the ceiling nothing is signed. Method: any
-    market."""
-    if base > ceiling:
-        with pytest.raises(MarketAboveCeiling):
-            fee_for_market(base, tip, ceiling)
-        return
-    fee = fee_for_market(base, tip, ceiling)
-    assert 0 <= fee.max_priority_fee_per_gas_wei <= fee.max_fee_per_gas_wei <= ceiling
-    assert fee.max_fee_per_gas_wei >= min(base, ceiling)
-
-
-@given(st.integers(21_000, 2**26), st.integers(21_000, 2**24))
-def test_gas_is_buffered_up_and_never_below_the_estimate(estimate: int, limit: int) -> None:
-    """Goal: the buffer rounds up and stops at the cap, but never takes from the estimate. Method: any estimate."""
-    gas = buffered_gas(estimate, limit)
-    assert gas >= estimate
-    assert gas == max(estimate, min(limit, -(-estimate * (BASIS_POINTS + GAS_BUFFER_BASIS_POINTS) // BASIS_POINTS)))
 
 
 @pytest.mark.parametrize(
