@@ -228,13 +228,13 @@ FOR UPDATE OF lineages;
 -- What an operator wants of the lineage, once; who and why stands beside it. Nothing is signed by this (TX-10).
 WITH wished AS (
     UPDATE transactions.lineages AS lineages
-    SET bump_requested_at = CASE WHEN $2 = 'bump' THEN clock_timestamp() ELSE lineages.bump_requested_at END,
-        cancel_requested_at = CASE WHEN $2 = 'cancel' THEN clock_timestamp() ELSE lineages.cancel_requested_at END
+    SET bump_requested_at = CASE WHEN $2::text = 'bump' THEN clock_timestamp() ELSE lineages.bump_requested_at END,
+        cancel_requested_at = CASE WHEN $2::text = 'cancel' THEN clock_timestamp() ELSE lineages.cancel_requested_at END
     WHERE lineages.lineage_id = $1
-        AND CASE WHEN $2 = 'bump' THEN lineages.bump_requested_at ELSE lineages.cancel_requested_at END IS NULL
+        AND CASE WHEN $2::text = 'bump' THEN lineages.bump_requested_at ELSE lineages.cancel_requested_at END IS NULL
     RETURNING lineages.lineage_id, lineages.job_id
 )
 INSERT INTO transactions.events (lineage_id, job_id, kind, detail)
-SELECT wished.lineage_id, wished.job_id, $2 || '_requested', jsonb_build_object('actor', $3::text, 'reason', $4::text)
+SELECT wished.lineage_id, wished.job_id, $2::text || '_requested', jsonb_build_object('actor', $3::text, 'reason', $4::text)
 FROM wished
 RETURNING lineage_id;

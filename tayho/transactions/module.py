@@ -25,6 +25,7 @@ from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionErro
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.replacing import Replacing
 from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
 
 __all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
@@ -53,7 +54,10 @@ class Transactions:
         self._signers = tuple(signers)
         broadcaster = Broadcaster(writes, write_endpoint)
         self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, truth, broadcaster, self._executor, settings)
+        replacing = Replacing(database, coordination, custody, truth, reads, broadcaster, settings)
+        self._reconciler = Reconciler(
+            database, coordination, custody, truth, broadcaster, self._executor, settings, [replacing.step]
+        )
 
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""

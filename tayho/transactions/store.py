@@ -12,6 +12,7 @@ from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.reconcile_rules import OpenMember
+from tayho.transactions.replacing_rules import Candidate
 from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
@@ -76,6 +77,17 @@ def _signed_call_hash(row: Row) -> bytes:
 def open_member_of(row: Row) -> OpenMember:
     fee = Fee(row["max_fee_per_gas_wei"], row["max_priority_fee_per_gas_wei"])
     return value_from(OpenMember, row, state=row["member_state"], fee=fee)
+
+
+def candidate_of(row: Row) -> Candidate:
+    lineage = value_from(
+        Lineage,
+        row,
+        signer=Address(row["signer"]),
+        call=Call(Address(row["to_address"]), row["call_data"], row["value_wei"]),
+        active_tx_hash=row["tx_hash"],
+    )
+    return value_from(Candidate, row, lineage=lineage, active=open_member_of(row), tx_hashes=tuple(row["tx_hashes"]))
 
 
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:

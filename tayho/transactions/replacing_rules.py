@@ -1,0 +1,233 @@
+"""Whether a lineage is signed anew at its nonce, held, or let alone: pure (TX-7, TX-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeAlias
+
+from attrs import evolve, frozen
+
+from rpc.values import Receipt
+from tayho.kernel.address import Address
+from tayho.transactions.fees import FeeCapped, Market, bump
+from tayho.transactions.reconcile_rules import OpenMember
+from tayho.transactions.types import Fee, Lineage
+
+FEE_CAPPED, SPENT, REFUSED = "fee_capped", "replacements_spent", "refused"
+# The holds that come of these rules; the others come of what nodes answered, and are not changed here.
+OURS = (FEE_CAPPED, SPENT, REFUSED)
+# The class of a node's answer that names another transaction at the nonce, with a fee that is not outbid (TX-4).
+UNDERPRICED = "replacement_underpriced"
+
+Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "refused"]
+Cause: TypeAlias = Literal["stuck", "bump_requested", "cancel_requested"]
+
+
+@frozen
+class Candidate:
+    """An open lineage that may want another transaction at its nonce, as the journal has it."""
+
+    lineage: Lineage
+    # All that were ever signed, oldest first. Invariant: not empty, and `active` is the last.
+    tx_hashes: tuple[bytes, ...]
+    active: OpenMember
+    cancellations: int
+    hold: str | None
+    was_paying_when_held: bool
+    # What a node said last to the active one, as a class of the table of answers.
+    answer_reason: str | None
+    # No lower nonce of the lane is without a block.
+    is_lowest: bool
+    # TX_STUCK_SECONDS have gone since the active one was signed, or since a hold was lifted.
+    is_overdue: bool
+    # Not so long ago another nonce had to be mined first.
+    was_behind: bool
+    is_included: bool
+    is_bump_wanted: bool
+    is_cancel_wanted: bool
+
+    @property
+    def replacements(self) -> int:
+        """How often the call was replaced by itself; a cancellation is no replacement of the call."""
+        return len(self.tx_hashes) - self.cancellations - 1
+
+    @property
+    def cause(self) -> Cause | None:
+        """What asks for another transaction now; None where nothing does. Only the lowest nonce of a lane is bumped."""
+        if self.is_cancel_wanted and not self.active.is_cancellation:
+            return "cancel_requested"
+        if self.is_lowest and self.is_bump_wanted:
+            return "bump_requested"
+        return "stuck" if self.is_lowest and self.is_overdue else None
+
+
+@frozen
+class Sight:
+    """What a majority of the nodes shows. What they do not agree on is absent and decides nothing."""
+
+    market: Market
+    receipts: Mapping[bytes, Receipt | None]
+    nonces: Mapping[Address, int]
+    # What sits in a pool at the nonce, where a node tells; asked only for what a node called underpriced.
+    incumbents: Mapping[bytes, Fee]
+
+    def is_unmined(self, candidate: Candidate) -> bool:
+        """No member has a receipt and the nonce is not used: both surely so."""
+        nonce = self.nonces.get(candidate.lineage.signer)
+        return (
+            nonce is not None
+            and nonce <= candidate.lineage.nonce
+            and all(tx_hash in self.receipts for tx_hash in candidate.tx_hashes)
+            and all(self.receipts[tx_hash] is None for tx_hash in candidate.tx_hashes)
+        )
+
+    def is_next(self, candidate: Candidate) -> bool:
+        """The chain waits for this very nonce."""
+        return self.nonces.get(candidate.lineage.signer) == candidate.lineage.nonce
+
+
+@frozen
+class Limits:
+    """What the operator allows: TX_FEE_BUMP_BASIS_POINTS, TX_MAX_FEE_PER_GAS_WEI, TX_MAX_REPLACEMENTS."""
+
+    bump_basis_points: int
+    fee_wei_max: int
+    replacements_max: int
+
+
+@frozen
+class Replace:
+    """Sign again at the same nonce, with this fee: the same call, or the cancellation of it."""
+
+    fee: Fee
+    cause: Cause
+    is_cancellation: bool
+
+
+@frozen
+class Keep:
+    """Sign no more for now, and show why. The bytes that are there are still sent again (TX-7)."""
+
+    hold: Hold
+    reason: str
+    # A block could take the bytes as they are: then a cheaper market is no reason to lift the hold.
+    pays_the_market: bool
+
+
+@frozen
+class Release:
+    """What held the lineage is gone."""
+
+    reason: str
+
+
+@frozen
+class LetBe:
+    """Nothing to do."""
+
+
+Act: TypeAlias = Replace | Keep | Release | LetBe
+
+
+def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Act:
+    """What comes of it now.
+
+    Never another transaction where a member may have been mined, where the chain waits for another nonce first (but
+    for a cancellation), above the ceiling, or more often than allowed.
+    """
+    if candidate.is_included:
+        return Release("a block holds it") if candidate.hold in (FEE_CAPPED, SPENT) else LetBe()
+    if not sight.is_unmined(candidate):
+        return LetBe()
+    cause = candidate.cause
+    if cause is None or not _may_act(candidate, sight, cause):
+        return _released(candidate, sight)
+    old = _highest(candidate, sight)
+    if old is None:
+        if cause == "stuck":
+            return _held(candidate, sight, REFUSED, "another transaction sits at this nonce and no node shows its fee")
+        old = candidate.active.fee
+    if cause != "cancel_requested" and _is_spent(candidate, limits):
+        return _held(
+            candidate, sight, SPENT, f"TX_MAX_REPLACEMENTS is {limits.replacements_max}, and it was replaced as often"
+        )
+    fee = bump(
+        old,
+        sight.market,
+        bump_basis_points=limits.bump_basis_points,
+        fee_wei_max=limits.fee_wei_max,
+        transaction_type=candidate.active.transaction_type,
+    )
+    if isinstance(fee, FeeCapped):
+        return _capped(candidate, sight, fee)
+    return Replace(fee, cause, is_cancellation=candidate.active.is_cancellation or cause == "cancel_requested")
+
+
+def pays(fee: Fee, market: Market) -> bool:
+    """Whether a block could take it now: its whole tip, or the market's, fits above the base fee."""
+    tip_wei = min(fee.max_priority_fee_per_gas_wei, market.tip_wei)
+    return fee.max_fee_per_gas_wei >= (market.base_fee_wei or 0) + tip_wei
+
+
+def _may_act(candidate: Candidate, sight: Sight, cause: Cause) -> bool:
+    if cause == "cancel_requested":
+        return True
+    if not sight.is_next(candidate):
+        return False
+    if cause == "bump_requested":
+        return True
+    if candidate.was_behind and pays(candidate.active.fee, sight.market):
+        # It could not be mined while others were before it, and now it can: it has not been stuck yet.
+        return False
+    # A higher fee heals none of the other holds: it asks for more funds, or for more than a node's own limit.
+    return candidate.hold in (None, FEE_CAPPED, SPENT) or (
+        candidate.hold == REFUSED and candidate.answer_reason == UNDERPRICED
+    )
+
+
+def _highest(candidate: Candidate, sight: Sight) -> Fee | None:
+    """What must be outbid; None where a node knows more than it shows."""
+    active = candidate.active
+    if candidate.answer_reason != UNDERPRICED:
+        return active.fee
+    incumbent = sight.incumbents.get(active.tx_hash)
+    if incumbent is None:
+        return None
+    return evolve(
+        active.fee,
+        max_fee_per_gas_wei=max(active.fee.max_fee_per_gas_wei, incumbent.max_fee_per_gas_wei),
+        max_priority_fee_per_gas_wei=max(
+            active.fee.max_priority_fee_per_gas_wei, incumbent.max_priority_fee_per_gas_wei
+        ),
+    )
+
+
+def _is_spent(candidate: Candidate, limits: Limits) -> bool:
+    """Cancellations are counted by themselves: the calls before one leave it its own chances."""
+    spent = candidate.cancellations - 1 if candidate.active.is_cancellation else candidate.replacements
+    return spent >= limits.replacements_max
+
+
+def _capped(candidate: Candidate, sight: Sight, capped: FeeCapped) -> Act:
+    released = _released(candidate, sight) if candidate.cause == "stuck" else LetBe()
+    return released if isinstance(released, Release) else _held(candidate, sight, FEE_CAPPED, capped.reason)
+
+
+def _held(candidate: Candidate, sight: Sight, hold: Hold, reason: str) -> Act:
+    """The hold, unless it is there already or another one says why."""
+    if candidate.hold == hold or candidate.hold not in (None, *OURS):
+        return LetBe()
+    return Keep(hold, reason, pays(candidate.active.fee, sight.market))
+
+
+def _released(candidate: Candidate, sight: Sight) -> Act:
+    """Whether the market came down to what is offered. Where that was so when it was held, it says nothing new."""
+    is_lifted = (
+        candidate.hold == FEE_CAPPED and not candidate.was_paying_when_held and pays(candidate.active.fee, sight.market)
+    )
+    return Release("the market asks no more than it offers") if is_lifted else LetBe()
+
+
+def underpriced(candidates: Collection[Candidate]) -> list[Candidate]:
+    """Those of which a node said that another transaction at the nonce is not outbid."""
+    return [one for one in candidates if one.answer_reason == UNDERPRICED and not one.is_included]
