@@ -17,7 +17,7 @@ looked_at AS (
     -- Mined while on hold: there is nothing left to hold.
     SELECT lineages.*, false FROM transactions.lineages AS lineages
     WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
-        AND lineages.hold IN ('fee_capped', 'replacements_spent')
+        AND lineages.hold IN ('fee_capped', 'replacements_spent', 'refused')
         AND lineages.state IN ('signed', 'broadcast') AND lineages.included_block_number IS NOT NULL
 ),
 standing AS (
@@ -46,7 +46,7 @@ standing AS (
 SELECT
     standing.lineage_id, standing.purpose, standing.job_id, standing.chain_id, standing.signer, standing.nonce,
     standing.call_hash, standing.to_address, standing.value_wei, standing.call_data, standing.state, standing.hold,
-    standing.tx_hash, standing.member_number, standing.member_state, standing.is_cancellation,
+    standing.tx_hash, standing.tx_hash AS active_tx_hash, standing.member_number, standing.member_state, standing.is_cancellation,
     standing.transaction_type, standing.gas_limit, standing.max_fee_per_gas_wei,
     standing.max_priority_fee_per_gas_wei, standing.is_lowest, coalesce(standing.is_overdue, false) AS is_overdue,
     standing.was_paying_when_held,
@@ -77,6 +77,7 @@ LEFT JOIN LATERAL (
 ) AS members ON true
 WHERE standing.included_block_number IS NOT NULL
     OR standing.hold IN ('fee_capped', 'replacements_spent')
+    OR standing.hold = 'refused' AND standing.member_state = 'broadcast'
     OR standing.cancel_requested_at IS NOT NULL AND standing.is_cancellation IS NOT TRUE
     OR standing.is_lowest AND standing.state <> 'allocated'
         AND (standing.is_overdue OR standing.bump_requested_at IS NOT NULL)

@@ -136,7 +136,7 @@ def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Act:
     for a cancellation), above the ceiling, or more often than allowed.
     """
     if candidate.is_included:
-        return Release("a block holds it") if candidate.hold in (FEE_CAPPED, SPENT) else LetBe()
+        return Release("a block holds it") if candidate.hold in OURS else LetBe()
     if not sight.is_unmined(candidate):
         return LetBe()
     cause = candidate.cause
@@ -221,7 +221,10 @@ def _held(candidate: Candidate, sight: Sight, hold: Hold, reason: str) -> Act:
 
 
 def _released(candidate: Candidate, sight: Sight) -> Act:
-    """Whether the market came down to what is offered. Where that was so when it was held, it says nothing new."""
+    """Whether a node took it after all, or the market came down to what is offered. Where it had come down so far when
+    the hold was set, the market says nothing new."""
+    if candidate.hold == REFUSED and candidate.active.state == "broadcast":
+        return Release("a node took it")
     is_lifted = (
         candidate.hold == FEE_CAPPED and not candidate.was_paying_when_held and pays(candidate.active.fee, sight.market)
     )

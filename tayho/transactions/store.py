@@ -80,14 +80,9 @@ def open_member_of(row: Row) -> OpenMember:
 
 
 def candidate_of(row: Row) -> Candidate:
-    lineage = value_from(
-        Lineage,
-        row,
-        signer=Address(row["signer"]),
-        call=Call(Address(row["to_address"]), row["call_data"], row["value_wei"]),
-        active_tx_hash=row["tx_hash"],
+    return value_from(
+        Candidate, row, lineage=lineage_of(row), active=open_member_of(row), tx_hashes=tuple(row["tx_hashes"])
     )
-    return value_from(Candidate, row, lineage=lineage, active=open_member_of(row), tx_hashes=tuple(row["tx_hashes"]))
 
 
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:

@@ -13,6 +13,7 @@ from rpc import methods
 from rpc.errors import RpcError
 from rpc.reads import Call as Question
 from tayho.kernel.jobs import Attempt
+from tayho.transactions.replacing_rules import UNDERPRICED
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tests.invariants import check_invariants
 from tests.transactions.conftest import FEE_WEI_MAX, Engine, any_call
@@ -108,10 +109,13 @@ async def test_at_the_ceiling_it_is_held_rebroadcast_and_mined_when_the_market_f
     assert [(line["log_level"], line["hold"]) for line in alerts] == [("warning", "fee_capped")]
     await order(engine.node, "anvil_dropTransaction", f"0x{first['tx_hash'].hex()}")
     await engine.reconciler.tick()
-    assert await engine.node.ask(methods.transaction_by_hash(first["tx_hash"])) is not None
+    answers = await rows(engine, "SELECT tx_hash, answer FROM transactions.broadcasts ORDER BY broadcast_id")
+    # This node refuses what it could not mine now; others keep it.
+    assert [(row["tx_hash"], row["answer"]) for row in answers] == [
+        (first["tx_hash"], "accepted"),
+        (first["tx_hash"], "refused"),
+    ]
     await order(engine.node, "anvil_setNextBlockBaseFeePerGas", hex(first["max_fee_per_gas_wei"] // 2))
-    # Mined without it, as a block may be: the price it saw is what lifts the hold.
-    await order(engine.node, "anvil_dropTransaction", f"0x{first['tx_hash'].hex()}")
     await order(engine.node, "evm_mine")
     await step(engine, replacing(engine, stuck_seconds=3_600))
     assert (await lineage(engine, attempt))["hold"] is None
@@ -132,8 +136,9 @@ async def test_at_the_ceiling_in_a_calm_market_it_is_held_until_it_is_mined(engi
         await step(engine, capped)
     assert (await lineage(engine, attempt))["hold"] == "fee_capped"
     assert await events(engine, attempt) == ["held"]
-    await order(engine.node, "evm_mine")
+    await order(engine.node, "anvil_dropTransaction", f"0x{first['tx_hash'].hex()}")
     await engine.reconciler.tick()
+    assert await engine.node.ask(methods.transaction_by_hash(first["tx_hash"])) is not None
     assert await finish(engine, [attempt]) == ["completed"]
     assert await events(engine, attempt) == ["held", "mined"]
 
@@ -194,7 +199,7 @@ async def test_a_replacement_that_comes_too_late_takes_no_other_nonce(engine: En
     assert len(await members(engine, attempt)) == 2
     assert await rows(engine, "SELECT signer, next_nonce FROM transactions.lanes ORDER BY signer") == fences
     assert await finish(engine, [attempt]) == ["completed"]
-    assert [one["state"] for one in await members(engine, attempt)] == ["mined", "replaced"]
+    assert [one["state"] for one in await members(engine, attempt)] == ["mined", "signed"]
     await check_invariants(engine.plane.database, engine.node, engine.contract)
 
 
@@ -266,6 +271,12 @@ async def _behind_a_stranger(engine: Engine) -> tuple[Attempt, SignedMember]:
     await engine.reconciler.tick()
     (answer,) = await rows(engine, "SELECT answer, detail FROM transactions.broadcasts")
     assert answer["answer"] == "refused", answer
+    async with engine.plane.database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, reason) SELECT $1, 'node', 'refused', $2",
+            ours.tx_hash,
+            UNDERPRICED,
+        )
     return attempt, ours
 
 
