@@ -39,6 +39,7 @@ __all__ = [
     "code",
     "estimate_gas",
     "fee_history",
+    "gas_price",
     "logs",
     "max_priority_fee_per_gas",
     "send_raw_transaction",
@@ -242,6 +243,11 @@ def max_priority_fee_per_gas() -> Call[int]:
     return Call("eth_maxPriorityFeePerGas", (), uint256)
 
 
+def gas_price() -> Call[int]:
+    """The gas price the node suggests, in wei. On a chain with base fees it is one with a tip."""
+    return Call("eth_gasPrice", (), uint256)
+
+
 def fee_history(block_count: int, newest: int | BlockTag, percentiles: Sequence[int]) -> Call[FeeHistory]:
     """Base fees and tips at `percentiles` (0 to 100, rising) of up to `block_count` blocks ending at `newest`."""
 
@@ -249,6 +255,9 @@ def fee_history(block_count: int, newest: int | BlockTag, percentiles: Sequence[
         history = schemas.fee_history(answer, len(percentiles))
         if len(history.gas_used_ratio) > block_count:
             raise Unreadable(f"asked for {block_count} blocks of fees, got {len(history.gas_used_ratio)}")
+        told = history.oldest_block + len(history.gas_used_ratio) - 1
+        if isinstance(newest, int) and history.gas_used_ratio and told != newest:
+            raise Unreadable(f"asked for fees up to block {newest}, got them up to {told}")
         return history
 
     return Call("eth_feeHistory", (as_quantity(block_count), _block(newest), list(percentiles)), parse)

@@ -29,9 +29,11 @@ from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.journal import Journal
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
+    DYNAMIC,
     Allocation,
     Answer,
     Fee,
@@ -59,7 +61,15 @@ PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
 
-def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_limit: int, fee: Fee) -> SigningRequest:
+def signing_request(
+    chain_id: int,
+    signer: Address,
+    nonce: int,
+    call: Call,
+    gas_limit: int,
+    fee: Fee,
+    transaction_type: int = DYNAMIC,
+) -> SigningRequest:
     """The transaction as custody is asked for it."""
     return SigningRequest(
         chain_id=chain_id,
@@ -71,6 +81,7 @@ def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_
         gas_limit=gas_limit,
         max_fee_per_gas_wei=fee.max_fee_per_gas_wei,
         max_priority_fee_per_gas_wei=fee.max_priority_fee_per_gas_wei,
+        transaction_type=transaction_type,
     )
 
 
@@ -93,6 +104,7 @@ class Executor:
         self._broadcaster = broadcaster
         self._settings = settings
         self._signers = signers
+        self.fee_market = FeeMarket(reads)
         self.journal = Journal(database, coordination, settings)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
@@ -152,7 +164,7 @@ class Executor:
         simulated = await self._simulate_with_any(call)
         if isinstance(simulated, WouldRevert):
             return NotActionable(f"would revert: {simulated.reason}")
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee)
+        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
@@ -163,10 +175,10 @@ class Executor:
                         await room.wait()
         return Postponed("no lane of the pool has room")
 
-    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:
+    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
         refusals = await self._custody.refusals(
-            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee)
+            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee, transaction_type)
         )
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
@@ -181,8 +193,7 @@ class Executor:
         return simulated
 
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
-        settings = self._settings
-        return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
+        return await simulate(self._reads, self.fee_market, sender, call, self._settings.fee_wei_max)
 
     async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
         """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
@@ -197,6 +208,7 @@ class Executor:
                 lineage.call,
                 simulated.gas_limit,
                 simulated.fee,
+                simulated.transaction_type,
             ),
             Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
         )
@@ -210,6 +222,7 @@ class Executor:
             key_id=signed.sealed.key_id,
             cipher_nonce=signed.sealed.cipher_nonce,
             ciphertext=signed.sealed.ciphertext,
+            transaction_type=simulated.transaction_type,
         )
 
     async def _look_before_sending(self, attempt: Attempt, lineage: Lineage) -> Outcome:

@@ -21,7 +21,7 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
+from tayho.transactions.errors import LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
@@ -73,7 +73,7 @@ class Transactions:
         await every(
             self._settings.reconcile_seconds,
             self._reconciler.tick,
-            transient=(StorageError, RpcError, LineageDrifted),
+            transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
         )

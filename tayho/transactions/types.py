@@ -100,12 +100,46 @@ class Fee:
     max_fee_per_blob_gas_wei: int | None = None
 
 
+# The types that are signed (EIP-2718): with a gas price, and with EIP-1559's two fees.
+LEGACY, DYNAMIC = 0, 2
+
+
+@frozen
+class Market:
+    """What the chain asks after `block_number`, in wei per gas.
+
+    `base_fee_wei` is None on a chain without EIP-1559; then `tip_wei` is the whole gas price.
+    """
+
+    base_fee_wei: int | None
+    tip_wei: int
+    block_number: int
+
+    @property
+    def transaction_type(self) -> int:
+        """The type in which new transactions are signed for this market."""
+        return LEGACY if self.base_fee_wei is None else DYNAMIC
+
+    @property
+    def floor_wei(self) -> int:
+        """Below this nothing is mined now."""
+        return self.tip_wei if self.base_fee_wei is None else self.base_fee_wei
+
+
+@frozen
+class FeeCapped:
+    """The ceiling leaves no room for a replacement that nodes would take and that could be mined."""
+
+    reason: str
+
+
 @frozen
 class Simulated:
-    """The call succeeds at the block asked: its gas limit and the market's fee."""
+    """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
     gas_limit: int
     fee: Fee
+    transaction_type: int = DYNAMIC
 
 
 @frozen
