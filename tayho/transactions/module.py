@@ -10,7 +10,7 @@ import trio
 
 from nursery.periodic import every
 from rpc.errors import RpcError
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.errors import StorageError
@@ -26,6 +26,7 @@ from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.replacing import Replacing
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
 
 __all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
@@ -43,7 +44,7 @@ class Transactions:
         custody: Custody,
         reads: Reads,
         truth: ChainTruth,
-        writes: Reads,
+        writes: Writes,
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
@@ -52,11 +53,13 @@ class Transactions:
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
-        broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        replacing = Replacing(database, coordination, custody, truth, reads, broadcaster, settings)
+        sending = Sending(Broadcaster(writes, write_endpoint))
+        self._executor = Executor(database, coordination, custody, reads, sending, settings, self._signers)
+        replacing = Replacing(
+            database, coordination, custody, truth, reads, self._executor.fee_market, sending, settings
+        )
         self._reconciler = Reconciler(
-            database, coordination, custody, truth, broadcaster, self._executor, settings, [replacing.step]
+            database, coordination, custody, truth, sending, self._executor, settings, [replacing.step]
         )
 
     async def register(self) -> None:

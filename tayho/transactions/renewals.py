@@ -81,7 +81,9 @@ def _request(candidate: Candidate, act: Replace, gas_limit: int) -> tuple[Signin
     if act.is_cancellation:
         call, call_hash = Call(lineage.signer, b""), filler_call_hash(lineage.chain_id, lineage.signer)
     return (
-        signing_request(lineage.chain_id, lineage.signer, lineage.nonce, call, gas_limit, act.fee),
+        signing_request(
+            lineage.chain_id, lineage.signer, lineage.nonce, call, gas_limit, act.fee, candidate.active.transaction_type
+        ),
         Reservation(lineage.chain_id, lineage.signer, lineage.nonce, call_hash),
     )
 

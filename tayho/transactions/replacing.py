@@ -19,9 +19,8 @@ from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.cancelling import cancel_unsigned
-from tayho.transactions.fees import Market
+from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.renewals import Renewal, sign_renewals
 from tayho.transactions.replacing_rules import (
     Candidate,
@@ -33,6 +32,7 @@ from tayho.transactions.replacing_rules import (
     decide,
     underpriced,
 )
+from tayho.transactions.sending import Outgoing, Sending
 from tayho.transactions.types import Answer, Fee, Lineage, TransactionSettings
 
 log = structlog.get_logger("tayho.replacing")
@@ -53,7 +53,8 @@ class Replacing:
         custody: Custody,
         truth: ChainTruth,
         reads: Reads,
-        broadcaster: Broadcaster,
+        fee_market: FeeMarket,
+        sending: Sending,
         settings: TransactionSettings,
     ) -> None:
         self._database = database
@@ -61,7 +62,8 @@ class Replacing:
         self._custody = custody
         self._truth = truth
         self._reads = reads
-        self._broadcaster = broadcaster
+        self._fee_market = fee_market
+        self._sending = sending
         self._settings = settings
         self._limits = Limits(settings.fee_bump_basis_points, settings.fee_wei_max, settings.replacements_max)
 
@@ -103,9 +105,7 @@ class Replacing:
         signers = sorted({one.lineage.signer for one in candidates})
         seen = await self._truth.look(hashes, [signer.value for signer in signers], self._settings.confirmations)
         return Sight(
-            market=Market(
-                head.base_fee_per_gas_wei, await self._reads.ask(methods.max_priority_fee_per_gas()), head.number
-            ),
+            market=await self._fee_market.at(head),
             receipts=seen.receipts,
             nonces={Address(account): nonce for account, nonce in seen.nonces.items()},
             incumbents=await self._incumbents(underpriced(candidates)),
@@ -189,36 +189,45 @@ class Replacing:
 
     async def _send(self, renewals: Sequence[Renewal]) -> None:
         """Send the new bytes; where a node refuses them, the old ones again: one of both must be in a pool (TX-7)."""
-        answered = await self._send_all([(one.member.tx_hash, one.member.raw) for one in renewals])
-        refused = {tx_hash for tx_hash, answer in answered if answer.kind == "refused"}
-        fallen_back = [one.candidate.active.tx_hash for one in renewals if one.member.tx_hash in refused]
+        new = [_outgoing(one.member.tx_hash, one.member.lineage, one.member.raw) for one in renewals]
+        answers = await self._sending.send_many(new)
+        refused = [one for one, answer in zip(renewals, answers, strict=True) if answer.kind == "refused"]
+        old = await self._unsealed([one.candidate.active.tx_hash for one in refused])
+        answers += await self._sending.send_many(old)
+        await self._record([one.tx_hash for one in (*new, *old)], answers)
+        step("replace.after_send")
+
+    async def _unsealed(self, hashes: Sequence[bytes]) -> list[Outgoing]:
+        if not hashes:
+            return []
         async with self._database.connection() as connection:
-            rows = await store.SEALED_MEMBERS(connection, fallen_back)
+            rows = await store.SEALED_MEMBERS(connection, hashes)
         sealed = [store.sealed_of(row) for row in rows]
         opened = await self._custody.unseal_many(sealed)
-        answered += await self._send_all(
-            [
-                (binding.tx_hash, raw)
-                for (_, binding), raw in zip(sealed, opened, strict=True)
-                if isinstance(raw, Opaque)
-            ]
-        )
+        return [
+            Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw)
+            for (_, binding), raw in zip(sealed, opened, strict=True)
+            if isinstance(raw, Opaque)
+        ]
+
+    async def _record(self, hashes: Sequence[bytes], answers: Sequence[Answer]) -> None:
         async with self._database.transaction() as tx:
             await store.RECORD_BROADCASTS(
                 tx,
-                [tx_hash for tx_hash, _ in answered],
-                [self._broadcaster.endpoint for _ in answered],
-                [answer.kind for _, answer in answered],
-                [answer.reason for _, answer in answered],
-                [answer.detail for _, answer in answered],
+                hashes,
+                [self._sending.endpoint] * len(hashes),
+                [answer.kind for answer in answers],
+                [answer.reason for answer in answers],
+                [answer.detail for answer in answers],
                 self._settings.instance_id,
             )
-            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in answered if answer.is_out])
-            await store.DOUBT(tx, [tx_hash for tx_hash, answer in answered if answer.kind == "unknown"])
-        step("replace.after_send")
+            of_kind = list(zip(hashes, answers, strict=True))
+            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in of_kind if answer.is_out])
+            await store.DOUBT(tx, [tx_hash for tx_hash, answer in of_kind if answer.kind == "unknown"])
 
-    async def _send_all(self, signed: Sequence[tuple[bytes, Opaque]]) -> list[tuple[bytes, Answer]]:
-        return [(tx_hash, await self._broadcaster.send(tx_hash, raw)) for tx_hash, raw in signed]
+
+def _outgoing(tx_hash: bytes, lineage: Lineage, raw: Opaque) -> Outgoing:
+    return Outgoing(tx_hash, lineage.signer, lineage.nonce, raw)
 
 
 def _fee_of(transaction: Transaction) -> Fee:

@@ -9,9 +9,9 @@ from attrs import evolve, frozen
 
 from rpc.values import Receipt
 from tayho.kernel.address import Address
-from tayho.transactions.fees import FeeCapped, Market, bump
+from tayho.transactions.fees import bump
 from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, Lineage
+from tayho.transactions.types import Fee, FeeCapped, Lineage, Market
 
 FEE_CAPPED, SPENT, REFUSED = "fee_capped", "replacements_spent", "refused"
 # The holds that come of these rules; the others come of what nodes answered, and are not changed here.

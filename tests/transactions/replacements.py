@@ -16,7 +16,9 @@ from rpc.reads import Reads
 from tayho.kernel.jobs import Attempt, Ended
 from tayho.transactions.acts import LineageControl
 from tayho.transactions.broadcast import Broadcaster
+from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.replacing import Replacing
+from tayho.transactions.sending import Sending
 from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT
 from tests.transactions.conftest import Engine, any_call
@@ -51,7 +53,8 @@ def replacing(engine: Engine, *, voter: Member | None = None, reads: Reads | Non
         engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
         truth_of([voter or engine.node]),
         reads or engine.node,
-        Broadcaster(engine.node, "node"),
+        FeeMarket(engine.node),
+        Sending(Broadcaster(engine.node, "node")),
         evolve(engine.settings, **{"stuck_seconds": 0, **changed}),
     )
 
