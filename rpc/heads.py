@@ -10,7 +10,8 @@ import trio
 from rpc import methods
 from rpc.ballots import Agreed, Vote
 from rpc.canvass import canvass
-from rpc.errors import FinalityViolated, NoQuorum, RpcError
+from rpc.errors import NoQuorum, RpcError
+from rpc.finality import FinalBlock, Finality
 from rpc.quorum import Quorum
 from rpc.segment import Reorganised, Segment, reached_by
 from rpc.values import Header
@@ -46,9 +47,7 @@ class Heads:
         self._deadline_seconds = deadline_seconds
         self._grace_seconds = grace_seconds
         self._segment: Segment | None = None
-        self._final: Header | None = None
-        self._is_final_in_doubt = False
-        self._violation: FinalityViolated | None = None
+        self._finality = Finality(quorum.voters)
         self._one_at_a_time = trio.Lock()
         self.reorganisations: deque[Reorganised] = deque(maxlen=_REORGANISATIONS_KEPT)
 
@@ -68,7 +67,7 @@ class Heads:
         Within WALK_BLOCKS_MAX of the head it is reached along the parent hashes. Raises as `head`.
         """
         async with self._one_at_a_time:
-            self._raise_violation()
+            self._finality.raise_violation()
             segment = self._segment or await self._moved()
             return await self._below(segment, heights)
 
@@ -92,12 +91,19 @@ class Heads:
         header = await self.header_at(height)
         if header is None or self._segment is None or self._segment.top.number - height < depth:
             return None
-        if self._final is None or header.number > self._final.number:
-            self._final = header
+        self._finality.declare(FinalBlock(header.number, header.hash))
         return header
 
+    def seed_final(self, number: int, block_hash: bytes) -> None:
+        """Hold a block for final that an earlier process relied on; it is compared at the next question about heads.
+
+        From then on another block there is a FinalityViolated. Of several only the highest are worth it: below it the
+        chain follows.
+        """
+        self._finality.suspect(FinalBlock(number, block_hash))
+
     async def _moved(self) -> Segment:
-        self._raise_violation()
+        self._finality.raise_violation()
         height = await self._height_reached()
         segment = self._segment
         if segment is None:
@@ -109,20 +115,18 @@ class Heads:
         await self._hold_final(segment)
         return segment
 
-    def _raise_violation(self) -> None:
-        if self._violation is not None:
-            raise self._violation
-
     async def _hold_final(self, segment: Segment) -> None:
-        """After a reorganisation, look whether it reached the block declared final, until a majority has told."""
-        final = self._final
-        if final is None or not self._is_final_in_doubt or segment.top.number < final.number:
-            return
-        now = segment.at(final.number) or _agreed(await self._asked([final.number])).get(final.number)
-        if now is not None and now != final:
-            self._violation = FinalityViolated(final.number, final.hash, now.hash, self._quorum.voters)
-        self._raise_violation()
-        self._is_final_in_doubt = now is None
+        """Compare what is final and in doubt with the chain: all of it after a reorganisation, and every seed.
+
+        It stays in doubt where the chain has not come that far again, or no majority tells.
+        """
+        doubted = self._finality.doubted(segment.top.number)
+        below = {block.number for block in doubted if segment.at(block.number) is None}
+        agreed = _agreed(await self._asked(sorted(below))) if below else {}
+        for block in doubted:
+            now = segment.at(block.number) or agreed.get(block.number)
+            if now is not None:
+                self._finality.compare(block, now)
 
     async def _started(self, height: int) -> Segment:
         """A new piece at the highest block that a majority has, at or just below the height reached."""
@@ -175,7 +179,7 @@ class Heads:
         record = Reorganised(changed, old.hash, None if new is None else new.hash)
         self.reorganisations.append(record)
         self._on_reorganised(record)
-        self._is_final_in_doubt = True
+        self._finality.reorganised()
         if fork is None:
             return await self._started(height)
         segment.cut(fork)

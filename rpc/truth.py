@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from rpc import methods
-from rpc.ballots import Agreed, Vote
+from rpc.agreed_reads import AgreedReads
+from rpc.asked_together import Asked, ask_together
+from rpc.ballots import Vote
 from rpc.canvass import canvass
 from rpc.errors import NoQuorum, RpcError
 from rpc.heads import Heads
 from rpc.quorum import Quorum
-from rpc.reads import Call
 from rpc.values import Header, Receipt
-
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 POOLS_DEADLINE_SECONDS = 10
 POOLS_GRACE_SECONDS = 1
 """How long the voters' own pools are asked about, and how long the slower ones once a majority has answered."""
+
+_DELEGATION_BYTES = 23
 
 
 @frozen
@@ -35,8 +34,29 @@ class Sight:
     head: Header
     canonical_hashes: Mapping[int, bytes]
     receipts: Mapping[bytes, Receipt | None]
+    # Each account's next nonce after the head, after the block `confirmations` below it, and in the voters' own pools.
     nonces: Mapping[bytes, int]
+    final_nonces: Mapping[bytes, int]
     pending_nonces: Mapping[bytes, int]
+    # After the head.
+    balances_wei: Mapping[bytes, int]
+    failures: tuple[RpcError, ...]
+
+
+@frozen
+class AccountsSight:
+    """What is agreed on accounts at one head. What could not be agreed is absent, the first reasons in `failures`.
+
+    Nonces as in `Sight`, `final_nonces` after the block `depth` below the head. `codes` has the first 23 bytes: empty
+    for a key's own account, and the whole of a delegation, which is 0xef0100 and an address (EIP-7702).
+    """
+
+    head: Header
+    nonces: Mapping[bytes, int]
+    final_nonces: Mapping[bytes, int]
+    pending_nonces: Mapping[bytes, int]
+    balances_wei: Mapping[bytes, int]
+    codes: Mapping[bytes, bytes] = field(repr=False)
     failures: tuple[RpcError, ...]
 
 
@@ -47,46 +67,93 @@ class ChainTruth:
         self._quorum = quorum
         self.heads = heads
 
-    async def look(self, transactions: Sequence[bytes], accounts: Sequence[bytes], depth: int) -> Sight:
-        """The chain as far as it concerns these transactions and accounts.
+    async def look(
+        self,
+        transactions: Sequence[bytes],
+        accounts: Sequence[bytes],
+        *,
+        confirmations: int,
+        lookback: int,
+        head: Header | None = None,
+    ) -> Sight:
+        """The chain as far as it concerns these transactions and accounts, in a constant number of round trips.
 
-        The head is agreed first and everything else is read from there: a block mined meanwhile can only make a
-        receipt look shallower. Blocks that are named, and `depth` below the head, are declared final.
+        The head is agreed first, unless the caller has it already, and everything else is read from there: a block
+        mined meanwhile can only make a receipt look shallower. What is `confirmations` below the head may end
+        something; the block `lookback` below it is declared final, and may never change again.
 
         Raises:
-            NoQuorum: no head is agreed, or nothing of all that was asked.
+            NoQuorum: no head is agreed, or nothing of all receipts or of all nonces that were asked.
             FinalityViolated: a block declared final is not canonical any more.
         """
-        head = await self.heads.head()
-        receipts = await self._agreed(transactions, [methods.transaction_receipt(one) for one in transactions])
-        nonces = await self._agreed(accounts, [methods.transaction_count(one, head.hash) for one in accounts])
+        head = await self.heads.head() if head is None else head
+        deep, final = head.number - confirmations, head.number - lookback
+        below = await self._canonical({height for height in (deep, final) if height >= 0})
+        receipts = Asked({one: methods.transaction_receipt(one) for one in transactions})
+        nonces = _nonces(accounts, head)
+        final_nonces = _nonces(accounts, below.get(deep))
+        balances = _balances(accounts, head)
+        await ask_together(self._quorum, receipts, nonces, final_nonces, balances)
+        receipts.require_any()
+        nonces.require_any()
         pending = await self._pending_nonces(accounts)
-        named = {receipt.block_number for receipt in _read(receipts).values() if receipt is not None}
-        headers = await self.heads.headers_at(sorted(height for height in named if height <= head.number))
-        canonical = {height: header for height, header in _read(headers).items() if header is not None}
-        deep = [height for height in canonical if head.number - height >= depth]
-        if deep:
-            await self.heads.final(max(deep), depth)
+        named = {receipt.block_number for receipt in receipts.agreed.values() if receipt is not None}
+        headers = below | await self._canonical({height for height in named if height <= head.number})
+        if isinstance(below.get(final), Header):
+            await self.heads.final(final, lookback)
         return Sight(
             head=head,
-            canonical_hashes={height: header.hash for height, header in canonical.items()},
-            receipts=_read(receipts),
-            nonces=_read(nonces),
+            canonical_hashes={height: found.hash for height, found in headers.items() if isinstance(found, Header)},
+            receipts=receipts.agreed,
+            nonces=nonces.agreed,
+            final_nonces=final_nonces.agreed,
             pending_nonces=_read(pending),
-            failures=tuple(reasons[0] for reasons in map(_failures, (receipts, nonces, pending, headers)) if reasons),
+            balances_wei=balances.agreed,
+            failures=_first_of_each(
+                receipts.refusals,
+                nonces.refusals,
+                final_nonces.refusals,
+                balances.refusals,
+                pending.values(),
+                headers.values(),
+            ),
         )
 
-    async def _agreed(self, keys: Sequence[bytes], calls: Sequence[Call[T]]) -> dict[bytes, T | RpcError]:
-        """The agreed answers, each under its key. Raises the first refusal where there is no answer at all."""
-        answers = await self._quorum.agreed_many(calls)
-        found: dict[bytes, T | RpcError] = {
-            key: answer.value if isinstance(answer, Agreed) else answer
-            for key, answer in zip(keys, answers, strict=True)
-        }
-        failures = _failures(found)
-        if failures and len(failures) == len(found):
-            raise failures[0]
-        return found
+    async def reads(self) -> AgreedReads:
+        """Reads at the head agreed now, for what ends something for good. Raises NoQuorum, FinalityViolated."""
+        return AgreedReads(self._quorum, await self.heads.head())
+
+    async def accounts(self, addresses: Sequence[bytes], head: Header, *, depth: int) -> AccountsSight:
+        """What is agreed on these accounts at an agreed head, in one batch a voter beside that of their own pools.
+
+        Raises FinalityViolated. What is not agreed is absent, and concludes nothing.
+        """
+        deep = head.number - depth
+        below = await self._canonical({deep} if deep >= 0 else ())
+        nonces, final_nonces = _nonces(addresses, head), _nonces(addresses, below.get(deep))
+        balances = _balances(addresses, head)
+        codes = Asked({one: methods.code(one, head.hash) for one in addresses})
+        await ask_together(self._quorum, nonces, final_nonces, balances, codes)
+        pending = await self._pending_nonces(addresses)
+        return AccountsSight(
+            head=head,
+            nonces=nonces.agreed,
+            final_nonces=final_nonces.agreed,
+            pending_nonces=_read(pending),
+            balances_wei=balances.agreed,
+            codes={one: code[:_DELEGATION_BYTES] for one, code in codes.agreed.items()},
+            failures=_first_of_each(
+                nonces.refusals,
+                final_nonces.refusals,
+                balances.refusals,
+                codes.refusals,
+                pending.values(),
+                below.values(),
+            ),
+        )
+
+    async def _canonical(self, heights: Iterable[int]) -> dict[int, Header | NoQuorum | None]:
+        return await self.heads.headers_at(sorted(heights))
 
     async def _pending_nonces(self, accounts: Sequence[bytes]) -> dict[bytes, int | RpcError]:
         """The next nonce of each account that a majority's own pools have reached.
@@ -113,9 +180,22 @@ class ChainTruth:
         return reached
 
 
-def _failures(found: Mapping[Any, object]) -> tuple[RpcError, ...]:
-    return tuple(answer for answer in found.values() if isinstance(answer, RpcError))
+def _nonces(accounts: Sequence[bytes], block: Header | NoQuorum | None) -> Asked[int]:
+    """Every account's next nonce after a block; nothing where the block is not known."""
+    if not isinstance(block, Header):
+        return Asked[int]({})
+    return Asked({one: methods.transaction_count(one, block.hash) for one in accounts})
 
 
-def _read(found: Mapping[K, T | RpcError]) -> dict[K, T]:
-    return {key: answer for key, answer in found.items() if not isinstance(answer, RpcError)}
+def _balances(accounts: Sequence[bytes], head: Header) -> Asked[int]:
+    return Asked({one: methods.balance(one, head.hash) for one in accounts})
+
+
+def _read(found: Mapping[bytes, int | RpcError]) -> dict[bytes, int]:
+    return {account: count for account, count in found.items() if isinstance(count, int)}
+
+
+def _first_of_each(*kinds: Iterable[object]) -> tuple[RpcError, ...]:
+    """The first reason of each kind that something was not agreed."""
+    reasons = (next((one for one in kind if isinstance(one, RpcError)), None) for kind in kinds)
+    return tuple(reason for reason in reasons if reason is not None)

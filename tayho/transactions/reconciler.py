@@ -119,7 +119,12 @@ class Reconciler:
         """The chain as a majority of the voters has it. What they do not agree on leaves its own lineages open."""
         hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
         signers = sorted({lineage.signer for lineage in lineages})
-        sight = await self._truth.look(hashes, [signer.value for signer in signers], self._settings.confirmations)
+        sight = await self._truth.look(
+            hashes,
+            [signer.value for signer in signers],
+            confirmations=self._settings.confirmations,
+            lookback=self._settings.reorg_lookback_blocks,
+        )
         if sight.failures:
             log.warning("not_agreed", kinds=len(sight.failures), first=str(sight.failures[0]))
         return ChainView(

@@ -247,6 +247,52 @@ async def test_a_final_block_is_held_even_below_all_that_is_kept() -> None:
         await heads.head()
 
 
+async def test_what_an_earlier_process_relied_on_is_held(autojump_clock: trio.testing.MockClock) -> None:
+    """Goal: finality outlives a restart. Method: heads that begin with a final block told from outside: the chain's
+    own is no matter, above and below the piece that is kept; another one raises though no reorganisation was seen, at
+    the first question, and after a later seed too; one above the head, or not agreed now, waits until it can be
+    compared."""
+    del autojump_clock
+    for height in (30, 498):
+        heads = heads_of(nodes(500, 500, 500))
+        heads.seed_final(height, header_of(LONG[height]).hash)
+        assert (await heads.head()).number == 500
+        heads.seed_final(height, b"\1" * 32)
+        for _ in range(2):
+            with pytest.raises(FinalityViolated, match=f"block {height} was declared final as 0x0101"):
+                await heads.head()
+    running = nodes(50, 50, 50)
+    heads = heads_of(running)
+    heads.seed_final(60, b"\2" * 32)
+    heads.seed_final(20, header_of(LONG[20]).hash)
+    assert (await heads.head()).number == 50
+    running[0].voter.answer = running[1].voter.answer = lambda call: (
+        away() if call.params[0] == "0x3c" else serving(lambda: LONG[:62])(call)
+    )
+    running[2].height = 61
+    await heads.head()
+    for node in running:
+        node.voter.answer = serving(lambda: LONG[:64])
+    with pytest.raises(FinalityViolated, match="block 60"):
+        await heads.head()
+
+
+async def test_a_final_block_in_doubt_is_not_forgotten_for_a_higher_one() -> None:
+    """Goal: what could not be compared stays to be. Method: a seed that no majority tells of now; meanwhile a higher
+    block is declared final; then the seed's height is told, and it is another block."""
+    running = nodes(590, 590, 590)
+    heads = heads_of(running)
+    heads.seed_final(30, b"\1" * 32)
+    for node in running[:2]:
+        node.voter.answer = lambda call: away() if call.params[0] == "0x1e" else serving(lambda: LONG[:591])(call)
+    await heads.head()
+    assert await heads.final(560, 12) is not None
+    for node in running[:2]:
+        node.voter.answer = serving(lambda: LONG[:591])
+    with pytest.raises(FinalityViolated, match="block 30 "):
+        await heads.head()
+
+
 async def test_a_long_sleep_starts_anew_without_losing_the_link() -> None:
     """Goal: a gap larger than is walked is no reorganisation and no stall. Method: the chain goes on by 500 blocks."""
     running = nodes(60, 60, 60)

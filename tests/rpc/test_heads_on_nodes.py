@@ -117,20 +117,91 @@ async def test_a_nonce_is_agreed_at_the_block_of_the_head(nodes: Nodes) -> None:
     for endpoint in nodes.endpoints:
         await endpoint.ask(methods.send_raw_transaction(raw))
     truth = ChainTruth(Quorum(nodes.endpoints), nodes.heads())
-    sight = await truth.look([], [SENDER], 1)
+    sight = await truth.look([], [SENDER], confirmations=1, lookback=1)
     assert (sight.nonces[SENDER], sight.pending_nonces[SENDER]) == (0, 1)
     await nodes.mine(1, only=(0, 1))
-    sight = await truth.look([], [SENDER], 1)
+    sight = await truth.look([], [SENDER], confirmations=1, lookback=1)
     assert (sight.head.number, sight.nonces[SENDER], sight.pending_nonces[SENDER]) == (2, 1, 1)
     # The liar's account is what it likes, and so is its pool.
     await nodes.tell("anvil_setNonce", f"0x{SENDER.hex()}", "0x63", only=(2,))
-    sight = await truth.look([], [SENDER], 1)
+    sight = await truth.look([], [SENDER], confirmations=1, lookback=1)
     assert (sight.nonces[SENDER], sight.pending_nonces[SENDER]) == (1, 1)
     await nodes.endpoints[0].ask(methods.send_raw_transaction(signed(1, to=NOBODY)))
     await nodes.mine(1, only=(0,))
-    sight = await truth.look([], [SENDER], 1)
+    sight = await truth.look([], [SENDER], confirmations=1, lookback=1)
     assert (sight.head.number, sight.nonces[SENDER]) == (2, 1)
     assert sight.failures == ()
+
+
+async def test_a_nonce_is_final_where_its_block_is_deep(nodes: Nodes) -> None:
+    """Goal: what is used up now and what is used up for good are told apart, and the balance with them. Method: a
+    transaction in the head block, then one block below it after the other; a chain that is not deep enough yet."""
+    raw = signed(0, to=NOBODY, value_wei=5)
+    for endpoint in nodes.endpoints:
+        await endpoint.ask(methods.send_raw_transaction(raw))
+    await nodes.mine(1)
+    truth = ChainTruth(Quorum(nodes.endpoints), nodes.heads())
+    sight = await truth.look([], [SENDER, NOBODY], confirmations=2, lookback=10)
+    assert (sight.nonces[SENDER], dict(sight.final_nonces)) == (1, {})
+    assert sight.balances_wei[NOBODY] == 5
+    for below, final in ((1, 0), (2, 1)):
+        await nodes.mine(1)
+        sight = await truth.look([], [SENDER, NOBODY], confirmations=2, lookback=10)
+        assert (sight.nonces[SENDER], sight.final_nonces[SENDER]) == (1, final), below
+    assert sight.failures == ()
+    # The same of a head that the caller has, though the chain went on.
+    await nodes.mine(1)
+    again = await truth.look([], [SENDER, NOBODY], confirmations=2, lookback=10, head=sight.head)
+    assert again == sight
+
+
+async def test_accounts_are_agreed_at_one_head(nodes: Nodes) -> None:
+    """Goal: what a lane is watched by is a majority's word. Method: an account with transactions mined and waiting and
+    a delegation; one of three tells another balance, code and nonce; then no two agree on the balance."""
+    delegation = b"\xef\x01\x00" + b"\x11" * 20
+    await nodes.tell("anvil_setCode", f"0x{SENDER.hex()}", f"0x{delegation.hex()}")
+    await nodes.tell("anvil_setCode", f"0x{NOBODY.hex()}", f"0x{'60' * 40}")
+    for endpoint in nodes.endpoints:
+        await endpoint.ask(methods.send_raw_transaction(signed(0, to=NOBODY, value_wei=5)))
+    await nodes.mine(3)
+    for endpoint in nodes.endpoints:
+        await endpoint.ask(methods.send_raw_transaction(signed(1, to=NOBODY)))
+    truth = ChainTruth(Quorum(nodes.endpoints), nodes.heads())
+    head = await truth.heads.head()
+    sight = await truth.accounts([SENDER, NOBODY], head, depth=2)
+    assert (sight.nonces[SENDER], sight.final_nonces[SENDER], sight.pending_nonces[SENDER]) == (1, 1, 2)
+    assert (sight.balances_wei[NOBODY], sight.codes[SENDER]) == (5, delegation)
+    assert sight.codes[NOBODY] == b"\x60" * 23
+    assert sight.failures == ()
+    for method, told in (("anvil_setBalance", "0x7"), ("anvil_setNonce", "0x9"), ("anvil_setCode", "0x")):
+        await nodes.tell(method, f"0x{SENDER.hex()}", told, only=(2,))
+    assert await truth.accounts([SENDER, NOBODY], head, depth=2) == sight
+    await nodes.tell("anvil_setBalance", f"0x{SENDER.hex()}", "0x8", only=(1,))
+    contested = await truth.accounts([SENDER, NOBODY], head, depth=2)
+    assert dict(contested.balances_wei) == {NOBODY: 5}
+    assert contested.nonces == sight.nonces
+    (failure,) = contested.failures
+    assert isinstance(failure, NoQuorum)
+
+
+async def test_a_reorganisation_within_the_lookback_is_no_violation(nodes: Nodes) -> None:
+    """Goal: confirmations end a lineage, the lookback ends the matter. Method: looks at three nodes that reorganise
+    deeper than the confirmations but not than the lookback, and then deeper than that."""
+    await nodes.mine(10)
+    truth = ChainTruth(Quorum(nodes.endpoints), nodes.heads())
+
+    async def look() -> int:
+        return (await truth.look([], [], confirmations=2, lookback=6)).head.number
+
+    assert await look() == 10
+    await nodes.tell("anvil_rollback", 5)
+    await nodes.mine(6)
+    assert await look() == 11
+    assert len(truth.heads.reorganisations) == 1
+    await nodes.tell("anvil_rollback", 7)
+    await nodes.mine(8)
+    with pytest.raises(FinalityViolated, match="block 5 was declared final"):
+        await look()
 
 
 async def test_two_real_nodes_that_differ_decide_nothing(nodes: Nodes) -> None:

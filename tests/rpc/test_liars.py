@@ -218,4 +218,6 @@ async def test_no_lie_moves_what_the_reconciler_sees(base: Ground, lie: str, lia
 
 async def look(pool: ReadPool, base: Ground) -> Any:
     quorum = Quorum(pool.members)
-    return await ChainTruth(quorum, Heads(quorum)).look([base.transaction], [ACCOUNT], DEPTH)
+    return await ChainTruth(quorum, Heads(quorum)).look(
+        [base.transaction], [ACCOUNT], confirmations=DEPTH, lookback=DEPTH
+    )

@@ -91,7 +91,9 @@ class OurAsking:
     async def _final(self) -> object:
         """As the reconciler looks: the receipt is agreed, in the canonical block of its height, and deep enough."""
         transaction = self.ground.transaction
-        sight = await ChainTruth(self.quorum, self.heads).look([transaction], [ACCOUNT], DEPTH)
+        sight = await ChainTruth(self.quorum, self.heads).look(
+            [transaction], [ACCOUNT], confirmations=DEPTH, lookback=DEPTH
+        )
         if transaction not in sight.receipts:
             raise sight.failures[0]
         receipt = sight.receipts[transaction]
