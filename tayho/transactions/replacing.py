@@ -103,7 +103,14 @@ class Replacing:
         """What a majority has of every member and of the nonces: a nonce that may be used is never signed again."""
         hashes = [tx_hash for one in candidates for tx_hash in one.tx_hashes]
         signers = sorted({one.lineage.signer for one in candidates})
-        seen = await self._truth.look(hashes, [signer.value for signer in signers], self._settings.confirmations)
+        settings = self._settings
+        seen = await self._truth.look(
+            hashes,
+            [signer.value for signer in signers],
+            confirmations=settings.confirmations,
+            lookback=settings.reorg_lookback_blocks,
+            head=head,
+        )
         return Sight(
             market=await self._fee_market.at(head),
             receipts=seen.receipts,
