@@ -10,15 +10,21 @@ from typing import Protocol
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions.errors import (
+    ActRefused,
     BroadcastDoubtful,
     EstimateAbsurd,
+    FillerNeeded,
     LaneTaken,
     LineageDrifted,
+    LineageEnded,
+    LineageUnknown,
     MarketAboveCeiling,
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingSigned,
     TransactionError,
+    UnderBlock,
 )
 from tayho.transactions.types import (
     Allocation,
@@ -32,6 +38,8 @@ from tayho.transactions.types import (
     Mark,
     Market,
     MemberRecord,
+    OpenMember,
+    Outgoing,
     Persistence,
     SignedMember,
     Simulated,
@@ -40,6 +48,7 @@ from tayho.transactions.types import (
 )
 
 __all__ = [
+    "ActRefused",
     "Allocation",
     "Answer",
     "AnswerKind",
@@ -47,11 +56,14 @@ __all__ = [
     "EstimateAbsurd",
     "Fee",
     "FeeCapped",
+    "FillerNeeded",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
     "LineageDrifted",
+    "LineageEnded",
     "LineageRecord",
+    "LineageUnknown",
     "Mark",
     "Market",
     "MarketAboveCeiling",
@@ -59,12 +71,16 @@ __all__ = [
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingSigned",
+    "OpenMember",
+    "Outgoing",
     "Persistence",
     "SignedMember",
     "Simulated",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "UnderBlock",
     "WouldRevert",
 ]
 

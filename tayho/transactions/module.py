@@ -21,15 +21,26 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
-from tayho.transactions.replacing import Replacing
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
+from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = [
+    "Act",
+    "ActRefused",
+    "LaneTaken",
+    "LineageControl",
+    "TransactionError",
+    "Transactions",
+    "Wished",
+    "lineages_of_job",
+]
 
 log = structlog.get_logger("tayho.transactions")
 

@@ -11,9 +11,8 @@ from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
-from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.replacing_rules import Candidate
-from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.replacing.types import Candidate
+from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord, OpenMember
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")

@@ -14,10 +14,10 @@ from rpc.member import Member
 from rpc.reads import Call as Question
 from rpc.reads import Reads
 from tayho.kernel.jobs import Attempt, Ended
-from tayho.transactions.acts import LineageControl
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.fee_market import FeeMarket
-from tayho.transactions.replacing import Replacing
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
 from tayho.transactions.sending import Sending
 from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT

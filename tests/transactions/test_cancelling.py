@@ -10,7 +10,6 @@ from attrs import evolve
 from rpc import methods
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import StaleAttempt
-from tayho.transactions.acts import Act
 from tayho.transactions.errors import (
     FillerNeeded,
     LineageEnded,
@@ -20,6 +19,7 @@ from tayho.transactions.errors import (
 )
 from tayho.transactions.journal import Journal
 from tayho.transactions.lanes import lanes_of_pool
+from tayho.transactions.replacing.types import Act
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tests.invariants import check_invariants
 from tests.transactions.conftest import Engine, any_call

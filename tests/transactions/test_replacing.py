@@ -13,7 +13,7 @@ from rpc import methods
 from rpc.errors import RpcError
 from rpc.reads import Call as Question
 from tayho.kernel.jobs import Attempt
-from tayho.transactions.replacing_rules import UNDERPRICED
+from tayho.transactions.replacing.rules import UNDERPRICED
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tests.invariants import check_invariants
 from tests.transactions.conftest import FEE_WEI_MAX, Engine, any_call

@@ -13,24 +13,9 @@ from tayho.kernel.address import Address
 from tayho.kernel.call_hash import call_hash
 from tayho.kernel.ids import new_id
 from tayho.kinds import Call
-from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.replacing_rules import (
-    FEE_CAPPED,
-    OURS,
-    SPENT,
-    UNDERPRICED,
-    Act,
-    Candidate,
-    Keep,
-    LetBe,
-    Limits,
-    Release,
-    Replace,
-    Sight,
-    decide,
-    pays,
-)
-from tayho.transactions.types import Fee, Lineage, Market
+from tayho.transactions.replacing.rules import FEE_CAPPED, OURS, SPENT, UNDERPRICED, decide, pays
+from tayho.transactions.replacing.types import Candidate, Decision, Keep, LetBe, Limits, Release, Replace, Sight
+from tayho.transactions.types import Fee, Lineage, Market, OpenMember
 
 SIGNER = Address(b"\x11" * 20)
 CALL = Call(Address(b"\x22" * 20), b"\x01")
@@ -158,7 +143,7 @@ def test_a_hold_changes_once_and_never_another_ones(data: st.DataObject) -> None
     assert isinstance(again, LetBe), (act, again)
 
 
-def _after(candidate: Candidate, act: Act) -> Candidate:
+def _after(candidate: Candidate, act: Decision) -> Candidate:
     """As the next round reads it: a lifted hold gives the transaction its time anew."""
     if isinstance(act, Keep):
         return evolve(candidate, hold=act.hold, was_paying_when_held=act.pays_the_market)

@@ -5,10 +5,7 @@ A wish is a row, and no more: whoever holds the keys finds it, and whichever tra
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
 from uuid import UUID
-
-from attrs import frozen
 
 from storage.commits import again_if_lost
 from storage.database import Database
@@ -17,34 +14,7 @@ from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.errors import ActRefused, FillerNeeded, LineageEnded, LineageUnknown, NothingSigned, UnderBlock
-
-Act: TypeAlias = Literal["bump", "cancel"]
-
-
-@frozen
-class Standing:
-    """What of a lineage decides over a wish."""
-
-    lineage_id: UUID
-    purpose: str
-    job_id: UUID | None
-    signer: Address
-    nonce: int
-    state: str
-    included_block_number: int | None
-    is_cancel_wanted: bool
-    mined_tx_hash: bytes | None
-
-
-@frozen
-class Wished:
-    """The wish stands. `is_new` is False where it stood already."""
-
-    lineage_id: UUID
-    job_id: UUID | None
-    signer: Address
-    nonce: int
-    is_new: bool
+from tayho.transactions.replacing.types import Act, Standing, Wished
 
 
 def refusal_of(act: Act, standing: Standing) -> ActRefused | None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Collection
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from rpc.values import Receipt
-from tayho.kernel.address import Address
 from tayho.transactions.fees import bump
-from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, FeeCapped, Lineage, Market
+from tayho.transactions.replacing.types import (
+    Candidate,
+    Cause,
+    Decision,
+    Hold,
+    Keep,
+    LetBe,
+    Limits,
+    Release,
+    Replace,
+    Sight,
+)
+from tayho.transactions.types import Fee, FeeCapped, Market
 
 FEE_CAPPED, SPENT, REFUSED = "fee_capped", "replacements_spent", "refused"
 # The holds that come of these rules; the others come of what nodes answered, and are not changed here.
@@ -19,117 +27,8 @@ OURS = (FEE_CAPPED, SPENT, REFUSED)
 # The class of a node's answer that names another transaction at the nonce, with a fee that is not outbid (TX-4).
 UNDERPRICED = "replacement_underpriced"
 
-Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "refused"]
-Cause: TypeAlias = Literal["stuck", "bump_requested", "cancel_requested"]
 
-
-@frozen
-class Candidate:
-    """An open lineage that may want another transaction at its nonce, as the journal has it."""
-
-    lineage: Lineage
-    # All that were ever signed, oldest first. Invariant: not empty, and `active` is the last.
-    tx_hashes: tuple[bytes, ...]
-    active: OpenMember
-    cancellations: int
-    hold: str | None
-    was_paying_when_held: bool
-    # What a node said last to the active one, as a class of the table of answers.
-    answer_reason: str | None
-    # No lower nonce of the lane is without a block.
-    is_lowest: bool
-    # TX_STUCK_SECONDS have gone since the active one was signed, or since a hold was lifted.
-    is_overdue: bool
-    # Not so long ago another nonce had to be mined first.
-    was_behind: bool
-    is_included: bool
-    is_bump_wanted: bool
-    is_cancel_wanted: bool
-
-    @property
-    def replacements(self) -> int:
-        """How often the call was replaced by itself; a cancellation is no replacement of the call."""
-        return len(self.tx_hashes) - self.cancellations - 1
-
-    @property
-    def cause(self) -> Cause | None:
-        """What asks for another transaction now; None where nothing does. Only the lowest nonce of a lane is bumped."""
-        if self.is_cancel_wanted and not self.active.is_cancellation:
-            return "cancel_requested"
-        if self.is_lowest and self.is_bump_wanted:
-            return "bump_requested"
-        return "stuck" if self.is_lowest and self.is_overdue else None
-
-
-@frozen
-class Sight:
-    """What a majority of the nodes shows. What they do not agree on is absent and decides nothing."""
-
-    market: Market
-    receipts: Mapping[bytes, Receipt | None]
-    nonces: Mapping[Address, int]
-    # What sits in a pool at the nonce, where a node tells; asked only for what a node called underpriced.
-    incumbents: Mapping[bytes, Fee]
-
-    def is_unmined(self, candidate: Candidate) -> bool:
-        """No member has a receipt and the nonce is not used: both surely so."""
-        nonce = self.nonces.get(candidate.lineage.signer)
-        return (
-            nonce is not None
-            and nonce <= candidate.lineage.nonce
-            and all(tx_hash in self.receipts for tx_hash in candidate.tx_hashes)
-            and all(self.receipts[tx_hash] is None for tx_hash in candidate.tx_hashes)
-        )
-
-    def is_next(self, candidate: Candidate) -> bool:
-        """The chain waits for this very nonce."""
-        return self.nonces.get(candidate.lineage.signer) == candidate.lineage.nonce
-
-
-@frozen
-class Limits:
-    """What the operator allows: TX_FEE_BUMP_BASIS_POINTS, TX_MAX_FEE_PER_GAS_WEI, TX_MAX_REPLACEMENTS."""
-
-    bump_basis_points: int
-    fee_wei_max: int
-    replacements_max: int
-
-
-@frozen
-class Replace:
-    """Sign again at the same nonce, with this fee: the same call, or the cancellation of it."""
-
-    fee: Fee
-    cause: Cause
-    is_cancellation: bool
-
-
-@frozen
-class Keep:
-    """Sign no more for now, and show why. The bytes that are there are still sent again (TX-7)."""
-
-    hold: Hold
-    reason: str
-    # A block could take the bytes as they are: then a cheaper market is no reason to lift the hold.
-    pays_the_market: bool
-
-
-@frozen
-class Release:
-    """What held the lineage is gone."""
-
-    reason: str
-
-
-@frozen
-class LetBe:
-    """Nothing to do."""
-
-
-Act: TypeAlias = Replace | Keep | Release | LetBe
-
-
-def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Act:
+def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Decision:
     """What comes of it now.
 
     Never another transaction where a member may have been mined, where the chain waits for another nonce first (but
@@ -137,7 +36,7 @@ def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Act:
     """
     if candidate.is_included:
         return Release("a block holds it") if candidate.hold in OURS else LetBe()
-    if not sight.is_unmined(candidate):
+    if not _is_unmined(candidate, sight):
         return LetBe()
     cause = candidate.cause
     if cause is None or not _may_act(candidate, sight, cause):
@@ -169,10 +68,22 @@ def pays(fee: Fee, market: Market) -> bool:
     return fee.max_fee_per_gas_wei >= (market.base_fee_wei or 0) + tip_wei
 
 
+def _is_unmined(candidate: Candidate, sight: Sight) -> bool:
+    """No member has a receipt and the nonce is not used: both surely so."""
+    nonce = sight.nonces.get(candidate.lineage.signer)
+    return (
+        nonce is not None
+        and nonce <= candidate.lineage.nonce
+        and all(tx_hash in sight.receipts for tx_hash in candidate.tx_hashes)
+        and all(sight.receipts[tx_hash] is None for tx_hash in candidate.tx_hashes)
+    )
+
+
 def _may_act(candidate: Candidate, sight: Sight, cause: Cause) -> bool:
     if cause == "cancel_requested":
         return True
-    if not sight.is_next(candidate):
+    # The chain must wait for this very nonce.
+    if sight.nonces.get(candidate.lineage.signer) != candidate.lineage.nonce:
         return False
     if cause == "bump_requested":
         return True
@@ -208,19 +119,19 @@ def _is_spent(candidate: Candidate, limits: Limits) -> bool:
     return spent >= limits.replacements_max
 
 
-def _capped(candidate: Candidate, sight: Sight, capped: FeeCapped) -> Act:
+def _capped(candidate: Candidate, sight: Sight, capped: FeeCapped) -> Decision:
     released = _released(candidate, sight) if candidate.cause == "stuck" else LetBe()
     return released if isinstance(released, Release) else _held(candidate, sight, FEE_CAPPED, capped.reason)
 
 
-def _held(candidate: Candidate, sight: Sight, hold: Hold, reason: str) -> Act:
+def _held(candidate: Candidate, sight: Sight, hold: Hold, reason: str) -> Decision:
     """The hold, unless it is there already or another one says why."""
     if candidate.hold == hold or candidate.hold not in (None, *OURS):
         return LetBe()
     return Keep(hold, reason, pays(candidate.active.fee, sight.market))
 
 
-def _released(candidate: Candidate, sight: Sight) -> Act:
+def _released(candidate: Candidate, sight: Sight) -> Decision:
     """Whether a node took it after all, or the market came down to what is offered. Where it had come down so far when
     the hold was set, the market says nothing new."""
     if candidate.hold == REFUSED and candidate.active.state == "broadcast":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import structlog
-from attrs import frozen
 
 from rpc import methods
 from rpc.errors import RpcError
@@ -19,20 +18,11 @@ from tayho.transactions.errors import EstimateAbsurd
 from tayho.transactions.executor import signing_request
 from tayho.transactions.fees import gas_limit_for
 from tayho.transactions.fillers import filler_call_hash
-from tayho.transactions.replacing_rules import Candidate, Cause, Replace
+from tayho.transactions.replacing.types import Candidate, Renewal, Replace
 from tayho.transactions.simulation import GAS_LIMIT_MAX
 from tayho.transactions.types import SignedMember
 
 log = structlog.get_logger("tayho.replacing")
-
-
-@frozen
-class Renewal:
-    """A transaction signed to replace the candidate's active one."""
-
-    candidate: Candidate
-    cause: Cause
-    member: SignedMember
 
 
 async def sign_renewals(

@@ -19,21 +19,13 @@ from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.cancelling import cancel_unsigned
 from tayho.transactions.fee_market import FeeMarket
-from tayho.transactions.renewals import Renewal, sign_renewals
-from tayho.transactions.replacing_rules import (
-    Candidate,
-    Keep,
-    Limits,
-    Release,
-    Replace,
-    Sight,
-    decide,
-    underpriced,
-)
-from tayho.transactions.sending import Outgoing, Sending
-from tayho.transactions.types import Answer, Fee, Lineage, TransactionSettings
+from tayho.transactions.replacing.cancelling import cancel_unsigned
+from tayho.transactions.replacing.rules import decide, underpriced
+from tayho.transactions.replacing.signing import sign_renewals
+from tayho.transactions.replacing.types import Candidate, Keep, Limits, Release, Renewal, Replace, Sight
+from tayho.transactions.sending import Sending
+from tayho.transactions.types import Answer, Fee, Lineage, Outgoing, TransactionSettings
 
 log = structlog.get_logger("tayho.replacing")
 
