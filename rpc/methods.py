@@ -202,6 +202,18 @@ def transaction_by_hash(transaction_hash: bytes) -> Call[Transaction | None]:
     return Call("eth_getTransactionByHash", (as_data(transaction_hash, _HASH_BYTES),), parse)
 
 
+def transaction_of_sender(sender: bytes, nonce: int) -> Call[Transaction | None]:
+    """What the node has of the sender at the nonce, pending or mined. Not every client serves it, nor from its pool."""
+
+    def parse(answer: object) -> Transaction | None:
+        transaction = _or_none(answer, schemas.transaction)
+        if transaction is not None:
+            _require_about(sender, transaction.sender, "sender")
+        return transaction
+
+    return Call("eth_getTransactionBySenderAndNonce", (as_data(sender, _ADDRESS_BYTES), as_quantity(nonce)), parse)
+
+
 def transaction_receipt(transaction_hash: bytes) -> Call[Receipt | None]:
     """The receipt of a mined transaction; None is the ordinary answer while it is not mined."""
 

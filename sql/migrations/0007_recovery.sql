@@ -35,7 +35,11 @@ CREATE TABLE transactions.events (
     lineage_id uuid NOT NULL REFERENCES transactions.lineages,
     job_id uuid,
     kind text NOT NULL CHECK (
-        kind IN ('mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released')
+        kind IN (
+            'mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released',
+            -- What an operator wished; who and why are in the detail (TX-10).
+            'bump_requested', 'cancel_requested'
+        )
     ),
     tx_hash bytea,
     detail jsonb NOT NULL DEFAULT '{}',

@@ -64,6 +64,12 @@ STEPS: frozenset[str] = frozenset(
         "supersede.after_hold",
         "supersede.after_release",
         "supersede.after_decide",
+        "replace.after_wish",
+        "replace.after_sign",
+        "replace.after_persist",
+        "replace.after_send",
+        "replace.after_abandon",
+        "hold.after_change",
     }
 )
 

@@ -15,9 +15,9 @@ from rpc.reads import Call as Question
 from rpc.reads import Reads
 from rpc.values import Header
 from tayho.kernel.address import Address
+from tayho.transactions.constants import GAS_LIMIT_MAX
 from tayho.transactions.errors import MarketAbsurd
 from tayho.transactions.fees import gas_limit_for, raised
-from tayho.transactions.simulation import GAS_LIMIT_MAX
 from tayho.transactions.types import FillerNeeds
 
 # The OP-stack's GasPriceOracle, at the same address on each of its chains (specs: predeploys).

@@ -21,18 +21,30 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
+from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 from tayho.transactions.world import World
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = [
+    "Act",
+    "ActRefused",
+    "LaneTaken",
+    "LineageControl",
+    "TransactionError",
+    "Transactions",
+    "Wished",
+    "lineages_of_job",
+]
 
 log = structlog.get_logger("tayho.transactions")
 
@@ -64,6 +76,9 @@ class Transactions:
         watch = LaneWatch(database, coordination, truth, halts, settings)
         self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
         superseding = Superseding(database, coordination, truth, settings)
+        replacing = Replacing(
+            database, coordination, custody, truth, reads, self._executor.fee_market, sending, settings
+        )
         self._reconciler = Reconciler(
             database,
             coordination,
@@ -73,7 +88,7 @@ class Transactions:
             self._executor,
             settings,
             # What the chain took back lives again before anything else is concluded from the chain.
-            steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step],
+            steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step, replacing.step],
         )
 
     async def register(self) -> None:

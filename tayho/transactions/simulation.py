@@ -12,8 +12,6 @@ from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.fees import fee_for_market, gas_limit_for
 from tayho.transactions.types import Simulated, WouldRevert
 
-GAS_LIMIT_MAX = 2**24  # EIP-7825
-
 
 async def simulate(
     reads: Reads, fee_market: FeeMarket, sender: Address, call: Call, fee_wei_max: int

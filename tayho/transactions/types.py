@@ -145,6 +145,19 @@ class FillerNeeds:
 
 
 @frozen
+class OpenMember:
+    """One signed transaction under which an open lineage may be mined."""
+
+    tx_hash: bytes
+    member_number: int
+    state: str
+    is_cancellation: bool
+    transaction_type: int
+    gas_limit: int
+    fee: Fee
+
+
+@frozen
 class Simulated:
     """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
@@ -191,6 +204,16 @@ class SignedMember:
     ciphertext: bytes
     transaction_type: int = 2
     is_cancellation: bool = False
+
+
+@frozen
+class Outgoing:
+    """Signed bytes that are in the journal, on their way to a node."""
+
+    tx_hash: bytes
+    signer: Address
+    nonce: int
+    raw: Opaque
 
 
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
