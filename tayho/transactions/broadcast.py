@@ -7,27 +7,8 @@ from rpc.errors import RpcError, RpcRefused
 from rpc.reads import Reads
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
+from tayho.transactions.node_answers import classify
 from tayho.transactions.types import Answer
-
-# geth, reth, erigon: "already known"; anvil: "transaction already imported"; besu, hardhat: "known transaction".
-# `unknown transaction` is another matter, hence the word boundary kept by hand.
-_KNOWN = ("already known", "already imported", "alreadyknown", "already exists", "existing txn with same hash")
-
-
-def classify(tx_hash: bytes, answer: bytes | RpcError) -> Answer:
-    """Read an answer. Whatever is not surely a yes leaves the bytes in the journal and the state as it is (TX-4)."""
-    match answer:
-        case bytes():
-            if answer == tx_hash:
-                return Answer("accepted")
-            return Answer("unknown", f"the node answered with another hash: {answer.hex()}")
-        case RpcRefused():
-            words = answer.message.lower()
-            if any(known in words for known in _KNOWN) or words.startswith("known transaction"):
-                return Answer("already_known", answer.message)
-            return Answer("refused", f"{answer.code}: {answer.message}")
-        case _:
-            return Answer("unknown", str(answer))
 
 
 class Broadcaster:
@@ -36,6 +17,8 @@ class Broadcaster:
     def __init__(self, writes: Reads, endpoint: str) -> None:
         self._writes = writes
         self.endpoint = endpoint
+        # What the node is, asked once and only for a refusal's sake; None until it has said so.
+        self._client: str | None = None
 
     async def send(self, tx_hash: bytes, raw: Opaque) -> Answer:
         """Send the bytes once. The caller has them in the journal already (I4)."""
@@ -44,4 +27,15 @@ class Broadcaster:
         except RpcError as error:
             answer = error
         step("broadcast.after_send")
-        return classify(tx_hash, answer)
+        return classify(tx_hash, answer, await self._client_of(answer))
+
+    async def _client_of(self, answer: bytes | RpcError) -> str | None:
+        """Who said no, so that its words are read as its own. Of one that does not tell, the whole table is read."""
+        if self._client is None and isinstance(answer, RpcRefused):
+            try:
+                self._client = await self._writes.ask(methods.client_version())
+            except RpcRefused:
+                self._client = ""
+            except RpcError:
+                pass  # It may tell at the next refusal.
+        return self._client

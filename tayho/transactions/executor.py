@@ -28,8 +28,9 @@ from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen
 from tayho.transactions.journal import Journal
+from tayho.transactions.observing import observe_nothing
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
     Allocation,
@@ -37,6 +38,7 @@ from tayho.transactions.types import (
     Fee,
     Lineage,
     Mark,
+    Observe,
     Persistence,
     SignedMember,
     Simulated,
@@ -86,6 +88,7 @@ class Executor:
         broadcaster: Broadcaster,
         settings: TransactionSettings,
         signers: tuple[Address, ...],
+        observe: Observe = observe_nothing,
     ) -> None:
         self._database = database
         self._custody = custody
@@ -93,7 +96,7 @@ class Executor:
         self._broadcaster = broadcaster
         self._settings = settings
         self._signers = signers
-        self.journal = Journal(database, coordination, settings)
+        self.journal = Journal(database, coordination, settings, observe)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
@@ -114,8 +117,7 @@ class Executor:
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Resume the job's lineage where it stands, or begin one.
 
-        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), RpcError, CustodyError,
-        StorageError. Whatever is raised, nothing signed is ever discarded.
+        Raises StaleAttempt, RpcError, CustodyError, StorageError. Whatever is raised, nothing signed is ever discarded.
         """
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
         if lineage is None or lineage.state == "allocated":
@@ -216,7 +218,7 @@ class Executor:
         """A node took these bytes once: only if it shows them no more are they sent again (TX-3)."""
         tx_hash = lineage.active_tx_hash
         if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
-            answer = Answer("already_known", "found by its hash")
+            answer = Answer("already_known", "found by its hash", "already_known")
             await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
             return Ended()
         return await self._send(attempt, *await self._unsealed(lineage))
@@ -228,11 +230,14 @@ class Executor:
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
     async def _send(self, attempt: Attempt, tx_hash: bytes, raw: Opaque) -> Outcome:
+        """Send once. Whatever the node says, the attempt is over and the bytes are the reconciler's (TX-4)."""
         answer = await self._broadcaster.send(tx_hash, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
-        if not answer.is_out:
-            raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
-        log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)
+        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
+        if answer.is_out:
+            bound.info("transaction_out")
+        else:
+            bound.warning("transaction_not_out_yet", detail=answer.detail)
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:

@@ -40,6 +40,11 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
+CLOSE_UNDERFUNDED = many("transactions/holds.close_underfunded")
+LOCK_LINEAGES_OF = many("transactions/holds.lock_lineages_of")
+HOLD = many("transactions/holds.hold")
+RELEASE = many("transactions/holds.release")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
