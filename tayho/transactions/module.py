@@ -23,11 +23,36 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.rules import explain_lineage
+from tayho.transactions.explaining.types import (
+    DoubtfulLine,
+    EngineRules,
+    LaneLine,
+    LineageWhole,
+    MemberSeen,
+    NodeSight,
+    TxExplanation,
+)
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = [
+    "DoubtfulLine",
+    "EngineRules",
+    "LaneLine",
+    "LaneTaken",
+    "LineageReader",
+    "LineageWhole",
+    "MemberSeen",
+    "NodeSight",
+    "TransactionError",
+    "Transactions",
+    "TxExplanation",
+    "explain_lineage",
+    "lineages_of_job",
+]
 
 log = structlog.get_logger("tayho.transactions")
 

@@ -1,0 +1,16 @@
+"""`tayho tx`."""
+
+from __future__ import annotations
+
+import click
+
+from tayho.cli.tx_reads import ambiguous, explain, inspect
+
+
+@click.group("tx")
+def tx_group() -> None:
+    """Look at the transactions of CHAIN_ID and ENVIRONMENT. Looking needs no key."""
+
+
+for _command in (explain, inspect, ambiguous):
+    tx_group.add_command(_command)
