@@ -12,6 +12,7 @@ from attrs import frozen
 from rpc import methods
 from rpc.errors import RpcError
 from rpc.reads import Call, Reads
+from rpc.values import Receipt
 from storage.database import Connection, Database
 from tayho.kernel.address import Address
 from tayho.protocol import abi, artifacts
@@ -34,12 +35,15 @@ class Foreign:
 NOBODY = Foreign({})
 
 
-async def check_invariants(database: Database, node: Reads, contract: Address) -> None:
+async def check_invariants(
+    database: Database, node: Reads, contract: Address, *, foreign: Collection[bytes] = ()
+) -> None:
     """Fail with the rows that break one of I1 to I6 or I9, or with the chain's own evidence.
 
-    For chains that lose no block: where a reorganisation was not noticed yet, only `check_always` holds.
+    For chains that lose no block: where a reorganisation was not noticed yet, only `check_always` holds. `foreign` are
+    the hashes of what the test itself sent from one of our signers.
     """
-    await check_always(database, node, contract)
+    await check_always(database, node, contract, Foreign(dict.fromkeys(foreign, (b"", -1))))
     await check_evidence(database, node, contract, confirmations=0)
 
 
@@ -50,7 +54,7 @@ async def check_always(
     # The chain first: what it shows must be in the journal already.
     shown = await _own_transactions(node, first_block)
     async with database.connection() as connection:
-        await _check_nonces(connection, foreign)
+        await _check_nonces(connection)
         await _check_lineages(connection)
         await _check_attempts(connection)
         await _check_journal_knows(connection, shown, foreign)
@@ -62,6 +66,7 @@ async def check_evidence(database: Database, node: Reads, contract: Address, *, 
     async with database.connection() as connection:
         await _check_completed_took_effect(connection, node, contract)
         await _check_ends_are_canonical(connection, node, confirmations)
+        await _check_ends_are_on_chain(connection, node)
 
 
 async def check_at_rest(database: Database, node: Reads, contract: Address, *, confirmations: int) -> None:
@@ -86,25 +91,25 @@ async def effects_of(node: Reads, contract: Address, job_ids: Collection[UUID]) 
     return {job_id: events[event_id(job_id)] for job_id in job_ids}
 
 
-async def _check_nonces(connection: Connection, foreign: Foreign) -> None:
-    """I1 and I5: every nonce from a lane's first to its fence belongs to one lineage that is not abandoned.
-
-    But for those that others used: they may have none, and where one was superseded there, it has one.
-    """
+async def _check_nonces(connection: Connection) -> None:
+    """I1 and I5: every nonce from a lane's first to its fence, in its present world, belongs to exactly one lineage
+    that is not abandoned, or is noted as used by somebody else."""
     rows = await connection.fetch(
         """
-        SELECT lanes.signer, taken.nonce, count(lineages.lineage_id) AS lineages
+        SELECT lanes.signer, taken.nonce, count(lineages.lineage_id) AS lineages, count(foreigners.nonce) AS foreign
         FROM transactions.lanes AS lanes
         CROSS JOIN LATERAL generate_series(lanes.first_nonce, lanes.next_nonce - 1) AS taken (nonce)
         LEFT JOIN transactions.lineages AS lineages
             ON lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer AND lineages.nonce = taken.nonce
             AND lineages.world = lanes.world AND lineages.state <> 'abandoned'
+        LEFT JOIN transactions.foreign_nonces AS foreigners
+            ON foreigners.chain_id = lanes.chain_id AND foreigners.signer = lanes.signer
+            AND foreigners.world = lanes.world AND foreigners.nonce = taken.nonce
         GROUP BY lanes.signer, taken.nonce
-        HAVING count(lineages.lineage_id) <> 1
+        HAVING count(lineages.lineage_id) + count(foreigners.nonce) <> 1
         """
     )
-    wrong = [row for row in rows if row["lineages"] or (bytes(row["signer"]), row["nonce"]) not in foreign.nonces]
-    assert not wrong, f"I1/I5: nonces without exactly one lineage: {[dict(row) for row in wrong]}"
+    assert not rows, f"I1/I5: nonces without exactly one lineage: {[dict(row) for row in rows]}"
     beyond = await connection.fetch(
         """
         SELECT lineages.lineage_id, lineages.nonce, lanes.next_nonce FROM transactions.lineages AS lineages
@@ -161,15 +166,28 @@ async def _check_attempts(connection: Connection) -> None:
 
 
 async def _check_journal_knows(connection: Connection, shown: Collection[Shown], foreign: Foreign) -> None:
-    """I4: every transaction that the node has of a signer, from its lane's first nonce on, is in the journal."""
+    """I4: every transaction that the node has of a signer, from its lane's first nonce on, is in the journal, unless
+    the nonce is noted as used by somebody else, or its lineage was found superseded before anything was signed."""
     lanes = await connection.fetch("SELECT signer, first_nonce FROM transactions.lanes")
     first_nonces = {bytes(row["signer"]): row["first_nonce"] for row in lanes}
     journal = {bytes(row["tx_hash"]) for row in await connection.fetch("SELECT tx_hash FROM transactions.members")}
+    rows = await connection.fetch(
+        """
+        SELECT foreigners.signer, foreigners.nonce FROM transactions.foreign_nonces AS foreigners
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
+        UNION ALL
+        SELECT lineages.signer, lineages.nonce FROM transactions.lineages AS lineages
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
+        WHERE lineages.state = 'superseded'
+            AND NOT EXISTS (SELECT FROM transactions.members AS members WHERE members.lineage_id = lineages.lineage_id)
+        """
+    )
+    noted = {(bytes(row["signer"]), row["nonce"]) for row in rows}
     unknown = [
         (f"0x{one.tx_hash.hex()}", one.nonce)
         for one in shown
         if one.sender in first_nonces and one.nonce >= first_nonces[one.sender]
-        if one.tx_hash not in journal and one.tx_hash not in foreign.sent
+        if one.tx_hash not in journal and one.tx_hash not in foreign.sent and (one.sender, one.nonce) not in noted
     ]
     assert not unknown, f"I4: the node has transactions of ours that the journal has not: {unknown}"
 
@@ -224,6 +242,42 @@ async def _check_ends_are_canonical(connection: Connection, node: Reads, confirm
         assert head - receipt.block_number >= confirmations, where
         ends = ("cancelled",) if row["is_cancellation"] else ("mined",) if row["succeeded"] else ("reverted",)
         assert row["state"] in ends, where
+
+
+async def _check_ends_are_on_chain(connection: Connection, node: Reads) -> None:
+    """I9: a job that completed on chain has one canonical receipt, and the chain has the very same; so has a revert.
+
+    Not between a reorganisation and the tick that finds it: ask when the chain stands still, and somebody has looked.
+    """
+    rows = await connection.fetch(
+        """
+        SELECT jobs.job_id, jobs.state AS job_state, receipts.tx_hash, receipts.block_hash, receipts.succeeded
+        FROM coordination.jobs AS jobs
+        JOIN transactions.lineages AS lineages ON lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+        LEFT JOIN transactions.members AS members
+            ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
+        LEFT JOIN transactions.receipts AS receipts
+            ON receipts.tx_hash = members.tx_hash AND receipts.orphaned_at IS NULL
+        WHERE lineages.disowned_at IS NULL
+        UNION ALL
+        SELECT jobs.job_id, jobs.state, NULL, NULL, NULL
+        FROM coordination.jobs AS jobs
+        WHERE jobs.state = 'completed'
+            AND EXISTS (SELECT FROM transactions.lineages AS lineages WHERE lineages.job_id = jobs.job_id)
+            AND NOT EXISTS (
+                SELECT FROM transactions.lineages AS lineages
+                WHERE lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+            )
+        """
+    )
+    unfounded = [row["job_id"] for row in rows if row["tx_hash"] is None or not row["succeeded"]]
+    assert not unfounded, f"I9: jobs that completed on chain without a canonical receipt: {unfounded}"
+    open_ones = [row["job_id"] for row in rows if row["job_state"] != "completed"]
+    assert not open_ones, f"I9: jobs whose lineage is mined, and which have not completed: {open_ones}"
+    answers = await node.ask_many([methods.transaction_receipt(row["tx_hash"]) for row in rows])
+    for row, answer in zip(rows, answers, strict=True):
+        assert isinstance(answer, Receipt), f"I9: the chain has no receipt of job {row['job_id']}: {answer}"
+        assert (answer.block_hash, answer.status) == (row["block_hash"], 1), f"I9: the chain has another: {answer}"
 
 
 async def _check_mined_have_ended(connection: Connection, node: Reads) -> None:
