@@ -13,7 +13,7 @@ from tests.simulation.chain.driver import Driver, Wanted
 from tests.simulation.delivery.clockwork import DRAIN_SECONDS
 
 # How long everything may take to come to rest once nothing is broken any more. A machine under load needs most of it.
-REST_SECONDS = 30.0
+REST_SECONDS = 60.0
 REPLICAS = 2
 # A check reads the whole chain of the schedule; more of them would be most of the work.
 CHECK_SECONDS = 0.5
@@ -33,6 +33,7 @@ async def come_to_rest(driver: Driver) -> None:
         while open_jobs := await _open_jobs(driver):
             if trio.current_time() > check_at:
                 await driver.check()
+                await driver.resolve_halts()
                 check_at = trio.current_time() + CHECK_SECONDS
             for replica in healthy:
                 assert not replica.ended.is_set(), f"a healthy replica ended: {replica.failure!r}"
