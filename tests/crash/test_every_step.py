@@ -16,7 +16,7 @@ from tayho.faults import CRASH_AT
 from tayho.kernel.ids import new_id
 from tayho.kernel.steps import STEPS
 from tests.crash.planted import planted
-from tests.crash.world import ENVIRONMENT, LOCK_SECONDS, RECONCILE_SECONDS, World
+from tests.crash.world import ENVIRONMENT, RECONCILE_SECONDS, World
 from tests.services.chain import CHAIN_ID
 from tests.services.plug_in import plug_in
 from tests.waiting import until
@@ -24,6 +24,8 @@ from tests.waiting import until
 pytestmark = [pytest.mark.crash, pytest.mark.services]
 
 JOBS = 3
+# How often two replicas are given what one of them is to die over; either may take it each time.
+ROUNDS_MAX = 8
 
 # Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
 CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
@@ -164,19 +166,21 @@ async def test_killed_after_an_abandonment_beside_a_living_replica_the_lane_has_
     await crashing.await_word(living, "started")
     doomed = await crashing.start(crash_at="journal.after_abandon")
     job_ids: list[UUID] = []
-    while doomed.process.poll() is None:
+    for _ in range(ROUNDS_MAX):
         events = [os.urandom(32) for _ in range(6)]
-        allocating = await crashing.start(crash_at="journal.after_allocate")
+        # Long enough that the events are made before anybody takes its jobs over.
+        allocating = await crashing.start(crash_at="journal.after_allocate", QUEUE_LOCK_SECONDS="5")
         await crashing.await_word(allocating, "started")
         job_ids += [await crashing.enqueue_once(f"key-{event.hex()}", event) for event in events]
         with trio.move_on_after(10):
             await allocating.process.wait()
-        for event in events:
-            await crashing.record_by_a_foreign_key(event)
-        # The dead one's lock runs out, and one of the two takes its jobs over.
-        with trio.move_on_after(3 * LOCK_SECONDS):
-            await doomed.process.wait()
         allocating.kill()
+        async with trio.open_nursery() as recording:
+            for event in events:
+                recording.start_soon(crashing.record_by_a_foreign_key, event)
+        with trio.move_on_after(12):
+            await doomed.process.wait()
+            break
     await crashing.await_death(doomed)
     await crashing.check()
     # Recorded by us, by the other key, or by it first.
@@ -193,12 +197,13 @@ async def test_killed_after_a_rebroadcast_beside_a_living_replica_the_bytes_are_
     await crashing.await_word(living, "started")
     doomed = await crashing.start(crash_at="reconcile.after_rebroadcast")
     job_ids: list[UUID] = []
-    while doomed.process.poll() is None:
+    for _ in range(ROUNDS_MAX):
         signing = await crashing.start(crash_at="journal.after_persist")
         await crashing.await_word(signing, "started")
         job_ids += await crashing.enqueue_until_death(f"round-{len(job_ids)}", signing)
-        with trio.move_on_after(2 * RECONCILE_SECONDS):
+        with trio.move_on_after(4 * RECONCILE_SECONDS):
             await doomed.process.wait()
+            break
     await crashing.await_death(doomed)
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
     assert set((await crashing.effects(job_ids)).values()) == {1}

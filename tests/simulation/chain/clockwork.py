@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from rpc import truth
+from storage import pool
 from tayho.coordination import outbox
 from tayho.transactions import blocking, executor
 from tayho.transactions.types import TransactionSettings
@@ -18,12 +19,12 @@ FEE_WEI_MAX = 100 * GWEI
 CALM_BASE_FEE_WEI = GWEI
 CONFIRMATIONS = 2
 LOOKBACK_BLOCKS = 8
-RECONCILE_SECONDS = 0.2
-STUCK_SECONDS = 0.6
-BLOCK_SECONDS = 0.08
+RECONCILE_SECONDS = 0.5
+STUCK_SECONDS = 1.2
+BLOCK_SECONDS = 0.1
 # An attempt asks several nodes, on a machine that runs them too: a shorter lock would run out under it again and again.
-LOCK_SECONDS = 1.5
-STALLED_INTERVAL_SECONDS = 0.4
+LOCK_SECONDS = 4.0
+STALLED_INTERVAL_SECONDS = 1.0
 RPC_SECONDS = 3.0
 # A job that no node can be reached for spends none of them; so many failures mean a loop.
 ATTEMPTS_MAX = 40
@@ -38,6 +39,7 @@ _SHORTENED = (
     (executor, "TAKEN_DELAY_SECONDS", 0.2),
     (executor, "BLOCKED_DELAY_SECONDS", 0.2),
     (blocking, "PROBE_SECONDS", 0.5),
+    (pool, "CLOSE_SECONDS", 5.0),
     (truth, "POOLS_DEADLINE_SECONDS", 1.0),
     (truth, "POOLS_GRACE_SECONDS", 0.1),
 )

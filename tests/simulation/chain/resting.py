@@ -133,6 +133,12 @@ async def told(driver: Driver) -> str:
             SELECT job_id, state, has_live_lineage, attempts_spent, attempt_number, last_error, due_at - now() AS due
             FROM coordination.jobs LEFT JOIN coordination.outbox USING (job_id) WHERE ended_at IS NULL
             """,
+        "attempts": """
+            SELECT job_id, attempts.state, count(*), max(left(attempts.detail::text, 300)) AS detail,
+                avg(attempts.ended_at - attempts.started_at) AS took
+            FROM coordination.attempts JOIN coordination.jobs USING (job_id)
+            WHERE jobs.ended_at IS NULL GROUP BY 1, 2
+            """,
         "lineages": """
             SELECT lineage_id, purpose, job_id, encode(substr(signer, 1, 4), 'hex') AS signer, nonce, state,
                 state_reason, hold, hold_reason, included_block_number, check_at - now() AS due,
