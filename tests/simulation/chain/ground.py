@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from eth_account import Account
 
 from rpc import methods
 from rpc.endpoint import Endpoint
+from rpc.errors import RpcRefused
 from rpc.reads import Call
 from tayho.kernel.address import Address
 from tayho.local.anvil import Chain, anvil
@@ -170,7 +171,9 @@ class Ground:
         )
         # First written down, as ours are: a check may run as soon as the node has it.
         self._foreign[bytes(signed.hash)] = (signer.value, nonce)
-        await self.tell("eth_sendRawTransaction", f"0x{signed.raw_transaction.hex()}")
+        # Without funds, or below the base fee, it is nobody's transaction.
+        with suppress(RpcRefused):
+            await self.tell("eth_sendRawTransaction", f"0x{signed.raw_transaction.hex()}")
 
     async def calm(self) -> None:
         """Everything that was done to it and lasts is undone: a cheap market, rich accounts, blocks."""

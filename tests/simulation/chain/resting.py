@@ -13,10 +13,10 @@ from tests.simulation.chain.driver import Driver, Wanted
 from tests.simulation.delivery.clockwork import DRAIN_SECONDS
 
 # How long everything may take to come to rest once nothing is broken any more. A machine under load needs most of it.
-REST_SECONDS = 60.0
+REST_SECONDS = 90.0
 REPLICAS = 2
 # A check reads the whole chain of the schedule; more of them would be most of the work.
-CHECK_SECONDS = 0.5
+CHECK_SECONDS = 1.0
 # A hold counts as an end only if it lasts: what can go on does so at the next looks.
 HELD_SECONDS = 3.0
 
@@ -81,7 +81,7 @@ async def _open_jobs(driver: Driver) -> list[Mapping[str, Any]]:
 async def _judge(driver: Driver) -> None:
     """Ask the invariants at rest, and every job for an end that it may have."""
     driver.ground.hold_mining()
-    await driver.check()
+    await driver.check(whole=True)
     if not await _open_jobs(driver):
         await check_at_rest(driver.database, driver.ground.node, driver.ground.contract, confirmations=CONFIRMATIONS)
     effects = await effects_of(driver.ground.node, driver.ground.contract, [one.job_id for one in driver.wanted])
