@@ -135,8 +135,12 @@ async def test_what_cannot_be_read_is_not_taken_for_nothing() -> None:
     away, then there; then one whose oracle's answer is no number."""
     node = telling({})
     fees = DataFees(truth_of([node]))
-    with pytest.raises(NoQuorum):
-        await fees.data_fee_wei(0, 21_000, HEAD)
+    plain = DataFees(truth_of([node]))
+    for each in (fees, plain):
+        with pytest.raises(NoQuorum):
+            await each.data_fee_wei(0, 21_000, HEAD)
+    node.answer = telling({"eth_getCode": "0x"}).answer
+    assert await plain.data_fee_wei(0, 21_000, HEAD) == 0
     node.answer = telling({"eth_getCode": "0x60"}).answer
     with pytest.raises(NoQuorum):
         await fees.data_fee_wei(0, 21_000, HEAD)
