@@ -6,10 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import structlog
 
 from rpc.ballots import majority_of
+from rpc.contests import Contests
 from rpc.errors import RpcError, WrongChain
 from rpc.evidence import ANSWER_CHARACTERS_MAX, Evidence, cut
 from rpc.heads import Heads
@@ -17,7 +19,7 @@ from rpc.member import Member
 from rpc.methods import chain_id
 from rpc.proof_errors import Unprovable
 from rpc.proofs import verify_header
-from rpc.provenance import Refutation
+from rpc.provenance import Refutation, evidence_of_refutation
 from rpc.quorum import Quorum
 from rpc.receipt_checks import ReceiptChecks
 from rpc.segment import Reorganised
@@ -37,11 +39,21 @@ def truth_of(voters: Sequence[Member]) -> ChainTruth:
 
     A single voter proves nothing: whoever tells the only header tells a block that fits. It is believed as it is.
     """
-    quorum = Quorum(voters, _tell_contested)
+    contests = Contests()
+
+    def contested(evidence: Evidence) -> None:
+        _tell_contested(evidence)
+        contests.note(evidence)
+
+    def refuted(lie: Refutation) -> None:
+        _tell_refuted(lie)
+        contests.note(evidence_of_refutation(lie, datetime.now(UTC)))
+
+    quorum = Quorum(voters, contested)
     if len(quorum.voters) == 1:
-        return ChainTruth(quorum, Heads(quorum, on_reorganised=_tell_reorganised))
+        return ChainTruth(quorum, Heads(quorum, on_reorganised=_tell_reorganised), contests=contests)
     heads = Heads(quorum, on_reorganised=_tell_reorganised, verify=refuse_forged)
-    return ChainTruth(quorum, heads, ReceiptChecks(voters, recovered, _tell_refuted))
+    return ChainTruth(quorum, heads, ReceiptChecks(voters, recovered, refuted), contests)
 
 
 def refuse_forged(header: Header) -> None:

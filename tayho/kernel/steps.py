@@ -47,6 +47,7 @@ STEPS: frozenset[str] = frozenset(
         "reconcile.after_note",
         "reconcile.after_rebroadcast",
         "reconcile.after_finalise",
+        "evidence.after_turn",
     }
 )
 

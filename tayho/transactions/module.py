@@ -22,12 +22,13 @@ from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
+from tayho.transactions.evidence import evidence_of_job
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = ["LaneTaken", "TransactionError", "Transactions", "evidence_of_job", "lineages_of_job"]
 
 log = structlog.get_logger("tayho.transactions")
 

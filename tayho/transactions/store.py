@@ -40,6 +40,12 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
+KEEP_FINAL = command("transactions/evidence.keep_final")
+KEEP_CONTESTS = command("transactions/evidence.keep_contests")
+AS_PRUNE_EVIDENCE = command("transactions/evidence.as_prune_evidence")
+PRUNE_EVIDENCE = scalar("transactions/evidence.prune_evidence")
+EVIDENCE_OF_JOB = many("transactions/evidence.evidence_of_job")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
