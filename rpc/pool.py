@@ -24,7 +24,7 @@ from rpc.circuit import CircuitRules
 from rpc.coalescing import SharedQuestions
 from rpc.endpoint import BODY_BYTES_MAX, Endpoint
 from rpc.errors import DeadlinePassed, EndpointFault, RpcError
-from rpc.health import Health
+from rpc.health import DISSENT_DOUBT, LIE_DOUBT, Health
 from rpc.hedge import Race
 from rpc.hedging import HedgeBudget, HedgeDelays, HedgeRules
 from rpc.many_endpoints import BatchOverMembers
@@ -175,11 +175,19 @@ class ReadPool:
         """How long that share of the recent answers took at most, over all endpoints; None while there are none."""
         return self._delays.quantile(method, share)
 
-    def note_dissent(self, member: Member) -> None:
-        """A quorum decided against what this member said."""
-        for one in self._roster.members:
-            if one is member:
-                one.dissents += 1
+    def note_dissent(self, shown: str) -> None:
+        """A quorum decided against what the member of this name said. For a while it is asked later than others."""
+        self._doubt(shown, DISSENT_DOUBT)
+
+    def note_lie(self, shown: str) -> None:
+        """A proof refuted what the member of this name said."""
+        self._doubt(shown, LIE_DOUBT)
+
+    def _doubt(self, shown: str, weight: float) -> None:
+        for member in self._roster.members:
+            if member.shown == shown:
+                member.dissents += 1
+                member.health.doubt.add(weight, trio.current_time())
 
     def watch_heads(self, period_seconds: float | None) -> None:
         """Ask every endpoint for its head from now on. Its circuit is probed so too, at nobody's cost."""

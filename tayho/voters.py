@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -34,8 +34,13 @@ log = structlog.get_logger("tayho.voters")
 _LIVE = "live"
 
 
-def truth_of(voters: Sequence[Member]) -> ChainTruth:
-    """What durable decisions rest on. What is contested or refuted is told at once, and by whom.
+def truth_of(
+    voters: Sequence[Member],
+    *,
+    on_dissent: Callable[[str], None] = lambda _: None,
+    on_lie: Callable[[str], None] = lambda _: None,
+) -> ChainTruth:
+    """What durable decisions rest on. What is contested or refuted is told at once, and charged to who said it.
 
     A single voter proves nothing: whoever tells the only header tells a block that fits. It is believed as it is.
     """
@@ -44,10 +49,15 @@ def truth_of(voters: Sequence[Member]) -> ChainTruth:
     def contested(evidence: Evidence) -> None:
         _tell_contested(evidence)
         contests.note(evidence)
+        for one in evidence.testimonies:
+            # Who has nothing there yet merely lags.
+            if one.dissents and one.answer != "null":
+                on_dissent(one.voter)
 
     def refuted(lie: Refutation) -> None:
         _tell_refuted(lie)
         contests.note(evidence_of_refutation(lie, datetime.now(UTC)))
+        on_lie(lie.endpoint)
 
     quorum = Quorum(voters, contested)
     if len(quorum.voters) == 1:
