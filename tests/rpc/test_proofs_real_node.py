@@ -154,7 +154,7 @@ async def test_a_block_of_either_node_is_proven(node_url: str) -> None:
             assert full is not None
             proven = proven_block(full, [receipt], {name}, recovered)
             proven.check(name, voted(receipt))
-            with pytest.raises(ProofRefuted, match="status|contractAddress"):
+            with pytest.raises(ProofRefuted, match=r"status|contractAddress"):
                 proven.check(name, evolve(voted(receipt), status=1 - (receipt.status or 0)))
             vote = Vote(endpoint.shown, receipt, 0)
             claims.append(Claim(name, Agreed(receipt, (vote,), ()), voted(receipt), full.header))
