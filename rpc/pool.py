@@ -9,6 +9,7 @@ It stands on its own:
 from __future__ import annotations
 
 import ssl
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -35,6 +36,7 @@ from rpc.observation import Observation
 from rpc.reads import Call
 from rpc.refusals import most_telling
 from rpc.roster import Roster
+from rpc.urls import shown_url
 
 T = TypeVar("T")
 
@@ -114,11 +116,12 @@ class ReadPool:
                         body_bytes_max=body_bytes_max,
                         batch_items_max=batch_items_max,
                         in_flight_max=in_flight_max,
+                        number=number,
                         observer=observer,
                         tls=tls,
                     )
                 )
-                for url in urls
+                for url, number in _numbers(urls)
             ]
             with unwrapped():
                 async with trio.open_nursery() as background:
@@ -262,6 +265,16 @@ class ReadPool:
         for leg in race.legs:
             if not leg.has_ended and leg.started <= winner.started:
                 leg.member.overtaken(race.call.method, trio.current_time() - leg.started)
+
+
+def _numbers(urls: Sequence[str]) -> list[tuple[str, int]]:
+    """Each URL with its number among those that are shown alike."""
+    seen: Counter[str] = Counter()
+    numbers: list[tuple[str, int]] = []
+    for url in urls:
+        seen[shown_url(url)] += 1
+        numbers.append((url, seen[shown_url(url)]))
+    return numbers
 
 
 def _refuse_write(call: Call[object]) -> None:

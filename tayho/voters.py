@@ -24,6 +24,7 @@ from rpc.quorum import Quorum
 from rpc.receipt_checks import ReceiptChecks
 from rpc.segment import Reorganised
 from rpc.truth import ChainTruth
+from rpc.urls import unnumbered
 from rpc.values import Header
 from rpc.voters import examine_voters
 from tayho.config import Settings
@@ -79,7 +80,7 @@ async def voter_problems(settings: Settings, urls: Sequence[str], voters: Sequen
     """
     problems = [
         f"{shown} stands twice in RPC_READ_URLS: one endpoint has one vote"
-        for shown, times in Counter(voter.shown for voter in voters).items()
+        for shown, times in Counter(unnumbered(voter.shown) for voter in voters).items()
         if times > 1
     ]
     electorate = await examine_voters(urls)
