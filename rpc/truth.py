@@ -12,6 +12,7 @@ from rpc.agreed_reads import AgreedReads
 from rpc.asked_together import Asked, ask_together
 from rpc.ballots import Agreed, Vote
 from rpc.canvass import canvass
+from rpc.contests import Contests
 from rpc.errors import NoQuorum, Reverted, RpcError
 from rpc.heads import Heads
 from rpc.quorum import Quorum
@@ -78,10 +79,16 @@ class ChainTruth:
     as any endpoint shows that block: then only the majority's word on the block's hash is left to be believed.
     """
 
-    def __init__(self, quorum: Quorum, heads: Heads, checks: ReceiptChecks | None = None) -> None:
+    def __init__(
+        self, quorum: Quorum, heads: Heads, checks: ReceiptChecks | None = None, contests: Contests | None = None
+    ) -> None:
         self._quorum = quorum
         self.heads = heads
         self._checks = checks
+        # What the voters said against each other, for whoever writes it down.
+        self.contests = contests or Contests()
+        self.voters = quorum.voters
+        self.needed = quorum.needed
 
     async def ask(self, *kinds: Asked[Any]) -> None:
         """Put questions of several kinds to the vote, in one batch a voter; each kind has its answers then."""

@@ -33,6 +33,8 @@ class TransactionSettings:
     stuck_seconds: int = 90
     fee_bump_basis_points: int = 1250
     replacements_max: int = 8
+    # 0 keeps all evidence.
+    evidence_retention_days: int = 90
     # Which process this is, in what it writes down.
     instance_id: str = "unnamed"
 
@@ -90,6 +92,20 @@ class LineageRecord:
     allocated_at: datetime
     ended_at: datetime | None
     members: tuple[MemberRecord, ...]
+
+
+@frozen
+class EvidenceRecord:
+    """What one finality decision rested on (RPC-12). `detail` is who may vote, and who told what about each receipt."""
+
+    evidence_id: int
+    kind: str
+    lineage_ids: tuple[UUID, ...]
+    head_block_number: int
+    head_hash: bytes
+    detail: Mapping[str, object]
+    decided_by: str
+    decided_at: datetime
 
 
 @frozen

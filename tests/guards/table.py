@@ -312,8 +312,8 @@ GUARDS = (
     Guard(
         "the reconciler believes a majority",
         "tayho/voters.py",
-        "quorum = Quorum(voters, _tell_contested)",
-        "quorum = Quorum(voters[:1], _tell_contested)",
+        "quorum = Quorum(voters, contested)",
+        "quorum = Quorum(voters[:1], contested)",
         f"{_LIARS}::test_a_receipt_that_one_liar_invents_ends_nothing",
     ),
     Guard(
@@ -399,6 +399,13 @@ GUARDS = (
         "        verify_header(header)\n",
         "        pass\n",
         f"{_PROOFS}::test_a_header_that_does_not_make_its_hash_ends_nothing",
+    ),
+    Guard(
+        "evidence goes by its age alone",
+        "sql/migrations/0008_evidence.sql",
+        "        OR OLD.decided_at >= now() - make_interval(days => greatest(days, 7))\n",
+        "",
+        "tests/transactions/test_evidence.py::test_evidence_cannot_be_rewritten",
     ),
     Guard(
         "what an earlier process relied on is compared",
