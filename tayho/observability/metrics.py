@@ -31,6 +31,7 @@ from tayho.kernel.jobs import (
     StaleAttempt,
 )
 from tayho.observability.endpoint_instruments import EndpointInstruments
+from tayho.observability.transaction_instruments import TransactionInstruments
 
 # The creation times would double every counter's lines, for a reader that we have not met.
 prometheus_client.disable_created_metrics()
@@ -100,6 +101,7 @@ class Metrics:
         )
         self._lineages_open = Gauge("tayho_lineages_open", "Lineages of the pool that are not final", registry=registry)
         self._endpoints = EndpointInstruments(registry)
+        self.transactions = TransactionInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)

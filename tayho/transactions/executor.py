@@ -30,7 +30,7 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen
 from tayho.transactions.journal import Journal
-from tayho.transactions.observing import observe_nothing
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
     Allocation,
@@ -39,6 +39,7 @@ from tayho.transactions.types import (
     Lineage,
     Mark,
     Observe,
+    ObserveSeconds,
     Persistence,
     SignedMember,
     Simulated,
@@ -89,6 +90,7 @@ class Executor:
         settings: TransactionSettings,
         signers: tuple[Address, ...],
         observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._custody = custody
@@ -96,7 +98,7 @@ class Executor:
         self._broadcaster = broadcaster
         self._settings = settings
         self._signers = signers
-        self.journal = Journal(database, coordination, settings, observe)
+        self.journal = Journal(database, coordination, settings, observe, observe_seconds)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)

@@ -23,7 +23,7 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
-from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.facts import LineageReader, pool_look
 from tayho.transactions.explaining.rules import explain_lineage
 from tayho.transactions.explaining.types import (
     DoubtfulLine,
@@ -32,11 +32,13 @@ from tayho.transactions.explaining.types import (
     LineageWhole,
     MemberSeen,
     NodeSight,
+    PoolLook,
     TxExplanation,
 )
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconciler import Reconciler
-from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.types import LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
 
 __all__ = [
     "DoubtfulLine",
@@ -47,11 +49,13 @@ __all__ = [
     "LineageWhole",
     "MemberSeen",
     "NodeSight",
+    "PoolLook",
     "TransactionError",
     "Transactions",
     "TxExplanation",
     "explain_lineage",
     "lineages_of_job",
+    "pool_look",
 ]
 
 log = structlog.get_logger("tayho.transactions")
@@ -71,14 +75,28 @@ class Transactions:
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
         broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, truth, broadcaster, self._executor, settings)
+        self._executor = Executor(
+            database, coordination, custody, reads, broadcaster, settings, self._signers, observe, observe_seconds
+        )
+        self._reconciler = Reconciler(
+            database,
+            coordination,
+            custody,
+            truth,
+            broadcaster,
+            self._executor,
+            settings,
+            observe=observe,
+            observe_seconds=observe_seconds,
+        )
 
     async def register(self) -> None:
         """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
