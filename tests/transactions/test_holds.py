@@ -328,7 +328,7 @@ async def _sealed(engine: Engine, tx_hash: bytes) -> list[Any]:
 
 async def test_what_happens_is_told_to_whoever_counts(engine: Engine) -> None:
     """Goal: the metrics are fed. Method: an engine that counts; one send that is refused for funds, the same taken
-    later and final: each is told once, with the times of the way out and to the end; the pool's numbers agree meanwhile."""
+    later and final: each is told once, with the times out and to the end; the pool's numbers agree meanwhile."""
     seen: Counter[tuple[Happening, str]] = Counter()
     took: list[Stage] = []
 
