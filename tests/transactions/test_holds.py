@@ -287,6 +287,7 @@ async def test_a_yes_to_one_of_a_batch_holds_only_the_others(engine: Engine) -> 
         refused: ("signed", "signed", "limits"),
         doubted: ("ambiguous", "signed", None),
     }
+    assert await _events(engine) == ["held limits"], "not even for a moment"
 
 
 async def test_a_node_is_asked_once_what_it_is_and_only_for_a_refusal(engine: Engine) -> None:
