@@ -18,7 +18,7 @@ from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, count_answers, note_answers, release_included
+from tayho.transactions.answers import apply_answers, note_answers, release_included, tell
 from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
 from tayho.transactions.evidence import EvidenceKeeper
 from tayho.transactions.executor import Executor
@@ -213,8 +213,9 @@ class Reconciler:
         async with self._database.transaction() as tx:
             await store.NOTE_INCLUSION(tx, [lineage_id for lineage_id, _ in changes], [number for _, number in changes])
             included = [lineage_id for lineage_id, number in changes if number is not None]
-            await release_included(tx, included, self._observe)
+            applied = await release_included(tx, included)
         step("reconcile.after_note")
+        tell(applied, (), self._observe, self._observe_seconds)
 
     async def _resend(self, decisions: Sequence[Decision]) -> None:
         """Send what no node shows, lowest nonce first: a node may refuse a gap, never the next in line."""
@@ -243,9 +244,9 @@ class Reconciler:
     async def _record(self, answered: Sequence[Answered]) -> None:
         sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            await apply_answers(tx, answered, sent_by, self._observe)
+            applied = await apply_answers(tx, answered, sent_by)
             await note_answers(tx, answered, sent_by)
-        count_answers(answered, self._observe)
+        tell(applied, answered, self._observe, self._observe_seconds)
         for one in answered:
             answer = one.answer
             log.info("resent", tx_hash=f"0x{one.tx_hash.hex()}", reason=answer.reason, detail=answer.detail)

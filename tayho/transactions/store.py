@@ -37,7 +37,7 @@ PERSIST = many("transactions/journal.persist")
 SEALED_MEMBERS = many("transactions/journal.sealed_members")
 RECORD_BROADCASTS = command("transactions/journal.record_broadcasts")
 DOUBT = command("transactions/journal.doubt")
-MARK_BROADCAST = command("transactions/journal.mark_broadcast")
+MARK_BROADCAST = many("transactions/journal.mark_broadcast")
 ABANDON_UNSIGNED = one("transactions/journal.abandon_unsigned")
 
 CLAIM_OPEN = many("transactions/reconcile.claim_open")
