@@ -23,6 +23,7 @@ from tayho.api.serving import listening, serve_http
 from tayho.coordination.module import Explainer
 from tayho.coordination.types import FAIR_SHARE
 from tayho.parts import Parts
+from tayho.transactions.module import pool_look
 from tayho.transactions.types import Halt
 
 log = structlog.get_logger("tayho.api")
@@ -111,14 +112,17 @@ async def _warnings(parts: Parts) -> tuple[Reason, ...]:
 
 
 def _gauges(parts: Parts) -> Gauges:
-    engine = parts.transactions
+    engine, settings = parts.transactions, parts.settings
+    pool = partial(
+        pool_look, parts.resources.database, settings.chain_id, settings.environment, settings.signing_role or ""
+    )
     return Gauges(
         metrics=parts.metrics,
         pool=parts.resources.database,
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
         endpoints=parts.resources.reads.status,
-        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts),
+        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
     )
 
 

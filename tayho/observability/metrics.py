@@ -31,6 +31,7 @@ from tayho.kernel.jobs import (
     StaleAttempt,
 )
 from tayho.observability.endpoint_instruments import EndpointInstruments
+from tayho.observability.transaction_instruments import TransactionInstruments
 
 # The creation times would double every counter's lines, for a reader that we have not met.
 prometheus_client.disable_created_metrics()
@@ -103,6 +104,7 @@ class Metrics:
             "tayho_halts_open", "Open halts of the pool: while above 0, nothing is signed or sent", registry=registry
         )
         self._endpoints = EndpointInstruments(registry)
+        self.transactions = TransactionInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, get_args
 from uuid import UUID
 
 import structlog
+from attrs import frozen
 
 from storage.database import Connection
 from tayho.kernel.address import Address
 from tayho.transactions import store
 from tayho.transactions.answer_rules import ANSWER_HOLDS, Consequence, consequence
-from tayho.transactions.types import Answered, Happening, Hold, Observe
+from tayho.transactions.types import Answered, Happening, Hold, Observe, ObserveSeconds, Stage
 
 log = structlog.get_logger("tayho.transactions")
+
+_Happened: TypeAlias = tuple[Happening, str]
+
+
+@frozen
+class Applied:
+    """What came of answers, to be told once it is committed."""
+
+    # For each lineage that is out for the first time: how long after its nonce was taken, in seconds.
+    out_after: tuple[float, ...] = ()
+    happened: tuple[_Happened, ...] = ()
 
 
 async def note_answers(tx: Connection, answered: Sequence[Answered], sent_by: str) -> None:
@@ -31,55 +43,53 @@ async def note_answers(tx: Connection, answered: Sequence[Answered], sent_by: st
     )
 
 
-async def apply_answers(tx: Connection, answered: Sequence[Answered], sent_by: str, observe: Observe) -> None:
+async def apply_answers(tx: Connection, answered: Sequence[Answered], sent_by: str) -> Applied:
     """Move lanes, lineages and members by what was said. Locks lanes, then lineages, then members.
 
     Whatever was said, the bytes stay: a yes marks them out, a no may hold the lineage, and neither leaves a doubt.
     """
     if not answered:
-        return
+        return Applied()
     meant = [(one, _meaning(one)) for one in answered]
-    await _close_lanes(tx, [one for one, means in meant if means.closes_lane], sent_by, observe)
+    closed = await _close_lanes(tx, [one for one, means in meant if means.closes_lane], sent_by)
     rows = await store.LOCK_LINEAGES_OF(tx, [one.tx_hash for one in answered])
     lineages: dict[bytes, UUID] = {row["tx_hash"]: row["lineage_id"] for row in rows}
-    await store.MARK_BROADCAST(tx, [one.tx_hash for one in answered if one.answer.is_out])
+    marked = await store.MARK_BROADCAST(tx, [one.tx_hash for one in answered if one.answer.is_out])
     await store.DOUBT(tx, [one.tx_hash for one, means in meant if means.is_doubt])
     taken = {lineages[one.tx_hash] for one in answered if one.answer.is_out}
     # Of several members the newest speaks, and against a yes to any of them nobody does.
-    holds = {
+    holds: dict[UUID, tuple[Hold, str]] = {
         lineages[one.tx_hash]: (means.hold, one.answer.detail or means.meaning)
         for one, means in meant
         if means.hold is not None and lineages[one.tx_hash] not in taken
     }
-    if holds:
-        held = await store.HOLD(
-            tx,
-            list(holds),
-            [kind for kind, _ in holds.values()],
-            [reason for _, reason in holds.values()],
-            list(ANSWER_HOLDS),
-        )
-        _count(observe, Happening.HELD, [row["hold"] for row in held])
-    if taken:
-        released = await store.RELEASE(tx, list(taken), list(ANSWER_HOLDS), "a node took the transaction")
-        _count(observe, Happening.RELEASED, [row["was_held_by"] for row in released])
+    held = await _hold(tx, holds) if holds else []
+    released = await _release(tx, list(taken), ANSWER_HOLDS, "a node took the transaction") if taken else []
+    return Applied(
+        out_after=tuple(row["seconds"] for row in marked if row["member_number"] == 1),
+        happened=(*closed, *held, *released),
+    )
 
 
-async def release_included(tx: Connection, lineage_ids: Sequence[UUID], observe: Observe) -> None:
+async def release_included(tx: Connection, lineage_ids: Sequence[UUID]) -> Applied:
     """A block that shows the transaction ends every kind of hold: whatever it waited for has come."""
-    if lineage_ids:
-        released = await store.RELEASE(tx, lineage_ids, list(get_args(Hold)), "it was seen in a block")
-        _count(observe, Happening.RELEASED, [row["was_held_by"] for row in released])
+    if not lineage_ids:
+        return Applied()
+    return Applied(happened=tuple(await _release(tx, lineage_ids, get_args(Hold), "it was seen in a block")))
 
 
-def count_answers(answered: Sequence[Answered], observe: Observe) -> None:
-    """Tell what was said, by class."""
-    _count(observe, Happening.ANSWERED, [one.answer.reason or one.answer.kind for one in answered])
+def tell(applied: Applied, answered: Sequence[Answered], observe: Observe, observe_seconds: ObserveSeconds) -> None:
+    """Tell whoever counts, after the commit: what was rolled back never was."""
+    said = [(Happening.ANSWERED, one.answer.reason or one.answer.kind) for one in answered]
+    for (what, label), count in Counter([*said, *applied.happened]).items():
+        observe(what, label, count)
+    for seconds in applied.out_after:
+        observe_seconds(Stage.BROADCAST, seconds)
 
 
-async def _close_lanes(tx: Connection, answered: Sequence[Answered], sent_by: str, observe: Observe) -> None:
+async def _close_lanes(tx: Connection, answered: Sequence[Answered], sent_by: str) -> list[_Happened]:
     if not answered:
-        return
+        return []
     rows = await store.CLOSE_UNDERFUNDED(
         tx,
         [one.tx_hash for one in answered],
@@ -88,14 +98,20 @@ async def _close_lanes(tx: Connection, answered: Sequence[Answered], sent_by: st
         sent_by,
     )
     for row in rows:
-        log.warning("lane_underfunded", signer=str(Address(row["signer"])), detail=answered[0].answer.detail)
-    _count(observe, Happening.LANE_CLOSED, ["underfunded" for _ in rows])
+        log.warning("lane_underfunded", signer=str(Address(row["signer"])))
+    return [(Happening.LANE_CLOSED, "underfunded") for _ in rows]
+
+
+async def _hold(tx: Connection, holds: Mapping[UUID, tuple[Hold, str]]) -> list[_Happened]:
+    kinds, reasons = [kind for kind, _ in holds.values()], [reason for _, reason in holds.values()]
+    rows = await store.HOLD(tx, list(holds), kinds, reasons, list(ANSWER_HOLDS))
+    return [(Happening.HELD, row["hold"]) for row in rows]
+
+
+async def _release(tx: Connection, lineage_ids: Sequence[UUID], kinds: Sequence[Hold], why: str) -> list[_Happened]:
+    rows = await store.RELEASE(tx, lineage_ids, list(kinds), why)
+    return [(Happening.RELEASED, row["was_held_by"]) for row in rows]
 
 
 def _meaning(one: Answered) -> Consequence:
     return consequence(one.answer.reason or ("already_known" if one.answer.is_out else "ambiguous"))
-
-
-def _count(observe: Observe, what: Happening, labels: Sequence[str]) -> None:
-    for label, count in Counter(labels).items():
-        observe(what, label, count)

@@ -34,7 +34,7 @@ from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
 from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
-from tayho.transactions.observing import observe_nothing
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
@@ -45,6 +45,7 @@ from tayho.transactions.types import (
     Lineage,
     Mark,
     Observe,
+    ObserveSeconds,
     Persistence,
     SignedMember,
     Simulated,
@@ -107,6 +108,7 @@ class Executor:
         settings: TransactionSettings,
         signers: tuple[Address, ...],
         observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._custody = custody
@@ -115,7 +117,7 @@ class Executor:
         self._settings = settings
         self._signers = signers
         self.fee_market = FeeMarket(reads)
-        self.journal = Journal(database, coordination, settings, observe)
+        self.journal = Journal(database, coordination, settings, observe, observe_seconds)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}

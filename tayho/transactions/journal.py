@@ -15,11 +15,11 @@ from tayho.kernel.jobs import Attempt, StaleAttempt
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, count_answers, note_answers
+from tayho.transactions.answers import apply_answers, note_answers, tell
 from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsigned, PoolHalted
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.halts import held_unhalted
-from tayho.transactions.observing import observe_nothing
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.round_robin import choose_lanes
 from tayho.transactions.types import (
     Allocation,
@@ -28,6 +28,7 @@ from tayho.transactions.types import (
     Lineage,
     Mark,
     Observe,
+    ObserveSeconds,
     Persistence,
     SignedMember,
     TransactionSettings,
@@ -43,11 +44,13 @@ class Journal:
         coordination: Coordination,
         settings: TransactionSettings,
         observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._coordination = coordination
         self._settings = settings
         self._observe = observe
+        self._observe_seconds = observe_seconds
 
     async def live_lineage(self, job_id: UUID) -> Lineage | None:
         async with self._database.connection() as connection:
@@ -192,10 +195,10 @@ class Journal:
         async with self._database.transaction() as tx:
             confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in marks])
             current = [told for one, told in zip(marks, answered, strict=True) if one.attempt.job_id in confirmed]
-            await apply_answers(tx, current, sent_by, self._observe)
+            applied = await apply_answers(tx, current, sent_by)
             await note_answers(tx, answered, sent_by)
         step("journal.after_mark")
-        count_answers(answered, self._observe)
+        tell(applied, answered, self._observe, self._observe_seconds)
         return [None if one.attempt.job_id in confirmed else StaleAttempt(one.attempt) for one in marks]
 
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:

@@ -22,8 +22,9 @@ from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
+from tayho.transactions.evidence import evidence_of_job
 from tayho.transactions.executor import Executor, execute_or_postpone
-from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.facts import LineageReader, pool_look
 from tayho.transactions.explaining.rules import explain_lineage
 from tayho.transactions.explaining.types import (
     DoubtfulLine,
@@ -32,10 +33,12 @@ from tayho.transactions.explaining.types import (
     LineageWhole,
     MemberSeen,
     NodeSight,
+    PoolLook,
     TxExplanation,
 )
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.reorganising import Reorganisations
 from tayho.transactions.replacing.acts import LineageControl
@@ -43,7 +46,7 @@ from tayho.transactions.replacing.rounds import Replacing
 from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
-from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
 from tayho.transactions.world import World
 
 __all__ = [
@@ -58,12 +61,15 @@ __all__ = [
     "LineageWhole",
     "MemberSeen",
     "NodeSight",
+    "PoolLook",
     "TransactionError",
     "Transactions",
     "TxExplanation",
     "Wished",
+    "evidence_of_job",
     "explain_lineage",
     "lineages_of_job",
+    "pool_look",
 ]
 
 log = structlog.get_logger("tayho.transactions")
@@ -83,13 +89,17 @@ class Transactions:
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
         sending = Sending(Broadcaster(writes, write_endpoint))
-        self._executor = Executor(database, coordination, custody, reads, sending, settings, self._signers)
+        self._executor = Executor(
+            database, coordination, custody, reads, sending, settings, self._signers, observe, observe_seconds
+        )
         halts = self._executor.halts
         self._truth = truth
         self._world = World(database, coordination, truth, halts, settings)
@@ -109,6 +119,8 @@ class Transactions:
             settings,
             # What the chain took back lives again before anything else is concluded from the chain.
             steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step, replacing.step],
+            observe=observe,
+            observe_seconds=observe_seconds,
         )
 
     async def register(self) -> None:

@@ -37,7 +37,7 @@ PERSIST = many("transactions/journal.persist")
 SEALED_MEMBERS = many("transactions/journal.sealed_members")
 RECORD_BROADCASTS = command("transactions/journal.record_broadcasts")
 DOUBT = command("transactions/journal.doubt")
-MARK_BROADCAST = command("transactions/journal.mark_broadcast")
+MARK_BROADCAST = many("transactions/journal.mark_broadcast")
 ABANDON_UNSIGNED = one("transactions/journal.abandon_unsigned")
 
 CLAIM_OPEN = many("transactions/reconcile.claim_open")
@@ -117,6 +117,12 @@ HALTS_IN_FORCE = many("transactions/explaining.open_halts")
 DOUBTFUL = many("transactions/explaining.doubtful")
 LANES_OF_ENVIRONMENT = many("transactions/explaining.lanes_of_environment")
 OPEN_BY_STATE_AND_HOLD = many("transactions/explaining.open_by_state_and_hold")
+
+KEEP_FINAL = command("transactions/evidence.keep_final")
+KEEP_CONTESTS = command("transactions/evidence.keep_contests")
+AS_PRUNE_EVIDENCE = command("transactions/evidence.as_prune_evidence")
+PRUNE_EVIDENCE = scalar("transactions/evidence.prune_evidence")
+EVIDENCE_OF_JOB = many("transactions/evidence.evidence_of_job")
 
 
 def lane_of(row: Row) -> LaneStatus:

@@ -16,6 +16,7 @@ from tayho.api.gauges import Gauges, Lanes
 from tayho.coordination.types import Backlog
 from tayho.kernel.address import Address
 from tayho.observability import Metrics
+from tayho.transactions.module import LaneLine, PoolLook
 from tayho.transactions.types import Halt, LaneStatus
 
 SIGNER = Address(b"\x01" * 20)
@@ -109,6 +110,35 @@ async def test_a_source_that_is_away_leaves_no_old_value():
     assert math.isnan(found["tayho_outbox_oldest_due_seconds"])
     assert (found["tayho_refresh_failed/lanes"], found["tayho_refresh_failed/outbox"]) == (0, 1)
     assert found[f"tayho_lane_in_flight/{SIGNER}"] == 3
+
+
+async def test_the_pool_is_shown_and_forgotten_with_its_lanes():
+    """Goal: the deeper look at the pool keeps the same promise. Method: a pool that answers, then one that is away."""
+    line = LaneLine(
+        role="automation",
+        signer=SIGNER,
+        state="open",
+        state_reason=None,
+        next_nonce=41,
+        latest_nonce=38,
+        pending_nonce=40,
+        in_flight=3,
+        held=1,
+        oldest_open_seconds=12.5,
+        balance_wei=5,
+        is_delegated=False,
+        world=1,
+        observed_at=None,
+    )
+    taken = gauges()
+    look = PoolLook((line,), {("signed", "limits"): 1})
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), pool=answering(look))).refresh()
+    found = shown(taken)
+    assert found["tayho_lineages/limits/signed"] == 1
+    assert (found[f"tayho_lane_latest_nonce/{SIGNER}"], found[f"tayho_lane_balance_wei/{SIGNER}"]) == (38, 5)
+    assert found[f"tayho_lane_oldest_open_seconds/{SIGNER}"] == 12.5
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), pool=away)).refresh()
+    assert not [name for name in shown(taken) if name.startswith(("tayho_lane_", "tayho_lineages/"))]
 
 
 async def test_a_question_cut_off_by_the_deadline_leaves_no_old_value_either(autojump_clock):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+import sys
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ __all__ = ["chain", "engine", "plane"]
 
 pytestmark = pytest.mark.services
 
-Tayho: TypeAlias = Callable[..., Any]
+Tayho: TypeAlias = partial[Any]
 RULES = EngineRules(confirmations=2, reorg_lookback_blocks=64, stuck_seconds=90, replacements_max=8)
 
 
@@ -159,6 +160,32 @@ async def test_what_is_in_doubt_or_held_is_listed_and_the_lanes_are_shown(engine
         assert told["causes"][-1]["code"] == "lane_held"
     finally:
         await _set_automine(engine, on=True)
+
+
+async def test_the_lanes_are_shown_again_and_again(engine: Engine, tayho: Tayho) -> None:
+    """Goal: `lanes --watch`. Method: read its lines while it runs, until they show what was allocated meanwhile."""
+    command = [sys.executable, "-m", "tayho", "lanes", "--watch", "--seconds", "0.5", "--json"]
+    environment = {"PATH": "/usr/bin:/bin", **tayho.args[0]}
+    watching = await trio.lowlevel.open_process(command, env=environment, stdout=subprocess.PIPE)
+    seen = b""
+
+    async def shows(in_flight: int) -> None:
+        nonlocal seen
+        assert watching.stdout is not None
+        while f'"in_flight": {in_flight}'.encode() not in seen:
+            told = await watching.stdout.receive_some()
+            assert told, "it has ended by itself"
+            seen += told
+
+    try:
+        with trio.fail_after(60):
+            await shows(0)
+            assert b'"in_flight": 1' not in seen
+            (attempt,) = await engine.attempts(1)
+            await engine.journal.allocate_many([Allocation(attempt, any_call())])
+            await shows(1)
+    finally:
+        watching.kill()
 
 
 async def test_an_allocation_and_another_environment(engine: Engine) -> None:

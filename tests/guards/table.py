@@ -32,6 +32,8 @@ _PROOFS = "tests/transactions/test_proofs.py"
 _LIARS = "tests/transactions/test_liars.py"
 _SENDING = "tests/transactions/test_sending.py"
 _SENDING_FILE = "tayho/transactions/sending.py"
+_NODE_ANSWERS = "tests/transactions/test_node_answers.py"
+_HOLDS = "tests/transactions/test_holds.py"
 _LIMITS = "tests/coordination/test_limits.py"
 _PAUSES = "tests/coordination/test_control_pauses.py"
 _OUTBOX = "sql/coordination/outbox.sql"
@@ -312,8 +314,8 @@ GUARDS = (
     Guard(
         "the reconciler believes a majority",
         "tayho/voters.py",
-        "quorum = Quorum(voters, _tell_contested)",
-        "quorum = Quorum(voters[:1], _tell_contested)",
+        "quorum = Quorum(voters, contested)",
+        "quorum = Quorum(voters[:1], contested)",
         f"{_LIARS}::test_a_receipt_that_one_liar_invents_ends_nothing",
     ),
     Guard(
@@ -401,10 +403,73 @@ GUARDS = (
         f"{_PROOFS}::test_a_header_that_does_not_make_its_hash_ends_nothing",
     ),
     Guard(
+        "evidence goes by its age alone",
+        "sql/migrations/0008_evidence.sql",
+        "        OR OLD.decided_at >= now() - make_interval(days => greatest(days, 7))\n",
+        "",
+        "tests/transactions/test_evidence.py::test_evidence_cannot_be_rewritten",
+    ),
+    Guard(
         "what an earlier process relied on is compared",
         "rpc/heads.py",
         "        self._finality.suspect(FinalBlock(number, block_hash))\n",
         "",
         f"{_HEADS}::test_what_an_earlier_process_relied_on_is_held",
+    ),
+    Guard(
+        "a lane keeps what its bytes cost",
+        "tayho/transactions/lane_rules.py",
+        "        data_fee_wei=needs.data_fee_wei,\n",
+        "",
+        "tests/transactions/test_data_fees.py::test_a_lane_closes_before_it_cannot_pay_for_its_bytes",
+    ),
+    Guard(
+        "what nodes differ about is as high as a majority says",
+        "rpc/truth.py",
+        "numbers[needed - 1]",
+        "numbers[0]",
+        "tests/transactions/test_data_fees.py::test_one_liar_of_three_moves_no_need",
+    ),
+    Guard(
+        "a known transaction is one word, not the end of another",
+        "tayho/transactions/node_answers.toml",
+        r"patterns = ['\bknown transaction\b']",
+        r"patterns = ['known transaction\b']",
+        f"{_NODE_ANSWERS}::test_what_only_resembles_a_yes_is_none",
+    ),
+    Guard(
+        "a client's bare word is believed of that client alone",
+        "tayho/transactions/node_answers.py",
+        "row.fits(code, words) and (not row.is_dialect or row.is_said_by(client))",
+        "row.fits(code, words)",
+        f"{_NODE_ANSWERS}::test_a_clients_own_words_count_only_from_it",
+    ),
+    Guard(
+        "an attempt ends as confirming whatever the node said",
+        "tayho/transactions/journal.py",
+        "confirm_if_current(tx, [one.attempt for one in marks])",
+        "confirm_if_current(tx, [one.attempt for one in marks if one.answer.is_out])",
+        f"{_HOLDS}::test_a_send_that_is_refused_spends_one_attempt_and_no_more",
+    ),
+    Guard(
+        "a node's words end no hold but a node's",
+        "tayho/transactions/answers.py",
+        "await _release(tx, list(taken), ANSWER_HOLDS,",
+        "await _release(tx, list(taken), get_args(Hold),",
+        f"{_HOLDS}::test_only_what_a_node_held_is_held_or_released_by_a_nodes_words",
+    ),
+    Guard(
+        "a late no does not hold what a block shows",
+        "sql/transactions/holds.sql",
+        "lineages.state IN ('signed', 'broadcast') AND lineages.included_block_number IS NULL\n",
+        "lineages.state IN ('signed', 'broadcast')\n",
+        f"{_HOLDS}::test_a_late_no_does_not_hold_what_a_block_shows",
+    ),
+    Guard(
+        "against a yes to the same transaction nobody speaks",
+        "tayho/transactions/answers.py",
+        "if means.hold is not None and lineages[one.tx_hash] not in taken",
+        "if means.hold is not None",
+        f"{_HOLDS}::test_a_yes_to_one_of_a_batch_holds_only_the_others",
     ),
 )

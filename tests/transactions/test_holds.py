@@ -21,8 +21,9 @@ from tayho.transactions.answer_rules import CONSEQUENCES
 from tayho.transactions.answers import apply_answers, release_included
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.executor import execute_or_postpone
+from tayho.transactions.module import pool_look
 from tayho.transactions.node_answers import rows
-from tayho.transactions.observing import observe_nothing
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
     Allocation,
     Answer,
@@ -31,9 +32,10 @@ from tayho.transactions.types import (
     Happening,
     Lineage,
     Persistence,
+    Stage,
     WouldRevert,
 )
-from tests.coordination.conftest import SETTINGS
+from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, ROLE, SETTINGS
 from tests.coordination.test_worker import at_work
 from tests.invariants import check_invariants
 from tests.transactions.conftest import Engine, any_call
@@ -60,13 +62,22 @@ class Says:
     async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
         return await self.node.ask_many(calls)
 
+    async def ask_in_turn(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+        answers: list[T | RpcError] = []
+        for call in calls:
+            try:
+                answers.append(await self.ask(call))
+            except RpcError as error:
+                answers.append(error)
+        return answers
+
 
 def _answering(engine: Engine, error: RpcError | None) -> Says:
     """From now on the engine sends to a node that says this."""
     node = Says(engine.node, error)
-    broadcaster = Broadcaster(node, "node")
-    engine.executor._broadcaster = broadcaster  # pyright: ignore[reportPrivateUsage]
-    engine.reconciler._broadcaster = broadcaster  # pyright: ignore[reportPrivateUsage]
+    sending = Sending(Broadcaster(node, "node"))
+    engine.executor._sending = sending  # pyright: ignore[reportPrivateUsage]
+    engine.reconciler._sending = sending  # pyright: ignore[reportPrivateUsage]
     return node
 
 
@@ -215,12 +226,10 @@ async def test_only_what_a_node_held_is_held_or_released_by_a_nodes_words(engine
     lineage, tx_hash = await _signed(engine, attempt)
     seen: Counter[tuple[Happening, str]] = Counter()
 
-    def observe(what: Happening, label: str, count: int) -> None:
-        seen[what, label] += count
-
     async def apply(*answered: Answered) -> str | None:
         async with engine.plane.database.transaction() as tx:
-            await apply_answers(tx, answered, "test", observe)
+            applied = await apply_answers(tx, answered, "test")
+        seen.update(applied.happened)
         return await _one(engine, "SELECT hold FROM transactions.lineages")
 
     yes = Answered(tx_hash, "node", Answer("accepted", reason="accepted"))
@@ -237,7 +246,7 @@ async def test_only_what_a_node_held_is_held_or_released_by_a_nodes_words(engine
     assert await apply(_refused(tx_hash, "gas_too_high")) == "fee_capped"
     assert await apply(yes) == "fee_capped"
     async with engine.plane.database.transaction() as tx:
-        await release_included(tx, [lineage.lineage_id], observe)
+        seen.update((await release_included(tx, [lineage.lineage_id])).happened)
     assert await _one(engine, "SELECT hold FROM transactions.lineages") is None
     assert await _events(engine) == ["held limits", "held refused", "released refused", "released fee_capped"]
     assert seen == {
@@ -258,7 +267,7 @@ async def test_a_late_no_does_not_hold_what_a_block_shows(engine: Engine) -> Non
     assert await _one(engine, "SELECT included_block_number FROM transactions.lineages") is not None
     for _ in range(2):
         async with engine.plane.database.transaction() as tx:
-            await apply_answers(tx, [_refused(tx_hash, "fatal")], "test", observe_nothing)
+            await apply_answers(tx, [_refused(tx_hash, "fatal")], "test")
         assert await _one(engine, "SELECT hold FROM transactions.lineages") is None
         await engine.tick_and_mine(2)
     assert await engine.state(lineage.lineage_id) == "mined"
@@ -277,7 +286,7 @@ async def test_a_yes_to_one_of_a_batch_holds_only_the_others(engine: Engine) -> 
         Answered(doubted, "one", Answer("unknown", "timeout", "ambiguous")),
     ]
     async with engine.plane.database.transaction() as tx:
-        await apply_answers(tx, answered, "test", observe_nothing)
+        await apply_answers(tx, answered, "test")
     async with engine.plane.database.connection() as connection:
         found = await connection.fetch(
             "SELECT members.tx_hash, members.state AS member, lineages.state, lineages.hold"
@@ -288,6 +297,7 @@ async def test_a_yes_to_one_of_a_batch_holds_only_the_others(engine: Engine) -> 
         refused: ("signed", "signed", "limits"),
         doubted: ("ambiguous", "signed", None),
     }
+    assert await _events(engine) == ["held limits"], "not even for a moment"
 
 
 async def test_a_node_is_asked_once_what_it_is_and_only_for_a_refusal(engine: Engine) -> None:
@@ -325,3 +335,38 @@ async def _sealed(engine: Engine, tx_hash: bytes) -> list[Any]:
         found = await store.SEALED_MEMBERS(connection, [tx_hash])
     custody = engine.executor._custody  # pyright: ignore[reportPrivateUsage]
     return [await custody.unseal(*store.sealed_of(row)) for row in found]
+
+
+async def test_what_happens_is_told_to_whoever_counts(engine: Engine) -> None:
+    """Goal: the metrics are fed. Method: an engine that counts; one send that is refused for funds, the same taken
+    later and final: each is told once, with the times out and to the end; the pool's numbers agree meanwhile."""
+    seen: Counter[tuple[Happening, str]] = Counter()
+    took: list[Stage] = []
+
+    def observe(what: Happening, label: str, count: int) -> None:
+        seen[what, label] += count
+
+    def observe_seconds(stage: Stage, seconds: float) -> None:
+        assert 0 <= seconds < 60
+        took.append(stage)
+
+    for part in (engine.journal, engine.reconciler):
+        part._observe, part._observe_seconds = observe, observe_seconds  # pyright: ignore[reportPrivateUsage]
+    (attempt,) = await engine.attempts(1)
+    node = _answering(engine, _error_of("insufficient_funds"))
+    await _execute(engine, attempt)
+    look = await pool_look(engine.plane.database, CHAIN_ID, ENVIRONMENT, ROLE)
+    assert look.lineages == {("signed", "underfunded"): 1}
+    assert sorted((lane.state, lane.held) for lane in look.lanes) == [("open", 0), ("underfunded", 1)]
+    node.error = None
+    await engine.tick_and_mine(3)
+    assert seen == {
+        (Happening.ANSWERED, "insufficient_funds"): 1,
+        (Happening.ANSWERED, "accepted"): 1,
+        (Happening.LANE_CLOSED, "underfunded"): 1,
+        (Happening.HELD, "underfunded"): 1,
+        (Happening.RELEASED, "underfunded"): 1,
+        (Happening.ENDED, "mined"): 1,
+    }
+    assert {what for what, _ in seen} == set(Happening), "nothing is declared that nobody tells"
+    assert took == [Stage.BROADCAST, Stage.FINAL]

@@ -30,6 +30,7 @@ from tayho.transactions.explaining.types import (
     LineageWhole,
     MemberSeen,
     NodeSight,
+    PoolLook,
     ReceiptRecord,
 )
 from tayho.transactions.types import MemberRecord
@@ -89,6 +90,17 @@ class LineageReader:
         async with self._database.connection() as connection:
             rows = await store.LANES_OF_ENVIRONMENT(connection, self._chain_id, self._environment, role)
         return [value_from(LaneLine, row, signer=Address(row["signer"])) for row in rows]
+
+
+async def pool_look(database: Database, chain_id: int, environment: str, role: str) -> PoolLook:
+    """One pool as its gauges show it."""
+    async with database.connection() as connection:
+        lanes = await store.LANES_OF_ENVIRONMENT(connection, chain_id, environment, role)
+        counts = await store.OPEN_BY_STATE_AND_HOLD(connection, chain_id, environment, role)
+    return PoolLook(
+        lanes=tuple(value_from(LaneLine, row, signer=Address(row["signer"])) for row in lanes),
+        lineages={(row["state"], row["hold"]): row["lineages"] for row in counts},
+    )
 
 
 async def look(whole: LineageWhole, members: Sequence[Member]) -> tuple[NodeSight, ...]:

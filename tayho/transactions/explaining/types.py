@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from uuid import UUID
@@ -255,3 +256,11 @@ class LaneLine:
     is_delegated: bool
     world: int
     observed_at: datetime | None
+
+
+@frozen
+class PoolLook:
+    """One pool's lanes, and how many of its open lineages are in each state and under each hold ("" for none)."""
+
+    lanes: tuple[LaneLine, ...]
+    lineages: Mapping[tuple[str, str], int]
