@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 JOBS = 3
 # How often two replicas are given what one of them is to die over; either may take it each time.
 ROUNDS_MAX = 8
+SLOW_LOCK = {"QUEUE_LOCK_SECONDS": "5", "QUEUE_RECONCILE_SECONDS": "5"}
 
 # Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
 CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
@@ -169,7 +170,7 @@ async def test_killed_after_an_abandonment_beside_a_living_replica_the_lane_has_
     for _ in range(ROUNDS_MAX):
         events = [os.urandom(32) for _ in range(6)]
         # Long enough that the events are made before anybody takes its jobs over.
-        allocating = await crashing.start(crash_at="journal.after_allocate", QUEUE_LOCK_SECONDS="5")
+        allocating = await crashing.start(crash_at="journal.after_allocate", **SLOW_LOCK)
         await crashing.await_word(allocating, "started")
         job_ids += [await crashing.enqueue_once(f"key-{event.hex()}", event) for event in events]
         with trio.move_on_after(10):
