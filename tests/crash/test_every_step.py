@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 JOBS = 3
 # How often two replicas are given what one of them is to die over; either may take it each time.
 ROUNDS_MAX = 8
-SLOW_LOCK = {"QUEUE_LOCK_SECONDS": "5", "QUEUE_RECONCILE_SECONDS": "5"}
 
 # Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
 CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
@@ -156,38 +155,6 @@ async def test_killed_after_an_abandonment_the_lane_has_no_gap(crashing: World) 
     states = await crashing.await_all_ended([unwanted, *wanted])
     assert states.pop(unwanted) == "not_actionable"
     assert set(states.values()) == {"completed"}
-    await crashing.check()
-
-
-async def test_killed_after_an_abandonment_beside_a_living_replica_the_lane_has_no_gap(crashing: World) -> None:
-    """Goal: two that abandon on the same lanes release and fill each nonce once. Method: replicas die having allocated,
-    and their effects are made by another key, again and again, until the one that is to die has abandoned; another
-    lives throughout."""
-    living = await crashing.start()
-    await crashing.await_word(living, "started")
-    doomed = await crashing.start(crash_at="journal.after_abandon")
-    job_ids: list[UUID] = []
-    for _ in range(ROUNDS_MAX):
-        events = [os.urandom(32) for _ in range(6)]
-        # Long enough that the events are made before anybody takes its jobs over.
-        allocating = await crashing.start(crash_at="journal.after_allocate", **SLOW_LOCK)
-        await crashing.await_word(allocating, "started")
-        job_ids += [await crashing.enqueue_once(f"key-{event.hex()}", event) for event in events]
-        with trio.move_on_after(10):
-            await allocating.process.wait()
-        allocating.kill()
-        async with trio.open_nursery() as recording:
-            for event in events:
-                recording.start_soon(crashing.record_by_a_foreign_key, event)
-        with trio.move_on_after(12):
-            await doomed.process.wait()
-            break
-    await crashing.await_death(doomed)
-    await crashing.check()
-    # Recorded by us, by the other key, or by it first.
-    assert set((await crashing.await_all_ended(job_ids)).values()) <= {"completed", "not_actionable", "dead"}
-    wanted = await crashing.enqueue("wanted", 4)
-    assert set((await crashing.await_all_ended(wanted)).values()) == {"completed"}
     await crashing.check()
 
 

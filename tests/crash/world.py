@@ -81,16 +81,18 @@ class World:
         job = NewJob("counter.record_once", "automation", key, request)
         return (await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, [job]))[0].job_id
 
-    async def record_by_a_foreign_key(self, event: bytes) -> None:
-        """Make the event's effect with a key that is none of ours: the node signs for it."""
-        data = abi.encode_call(artifacts.load("Counter"), "record", [event])
-        parameters = {"from": str(DEPLOYER), "to": str(self.contract), "data": f"0x{data.hex()}"}
-        tx_hash = await self.node.ask(Call("eth_sendTransaction", (parameters,), hash32, is_write=True))
+    async def record_by_a_foreign_key(self, *events: bytes) -> None:
+        """Make the events' effects with a key that is none of ours: the node signs for it, one after the other."""
+        hashes: list[bytes] = []
+        for event in events:
+            data = abi.encode_call(artifacts.load("Counter"), "record", [event])
+            parameters = {"from": str(DEPLOYER), "to": str(self.contract), "data": f"0x{data.hex()}"}
+            hashes.append(await self.node.ask(Call("eth_sendTransaction", (parameters,), hash32, is_write=True)))
 
-        async def is_mined() -> bool:
-            return await self.node.ask(methods.transaction_receipt(tx_hash)) is not None
+        async def are_mined() -> bool:
+            return None not in await self.node.ask_many([methods.transaction_receipt(tx_hash) for tx_hash in hashes])
 
-        await until(is_mined, seconds=10, what="the foreign transaction to be mined")
+        await until(are_mined, seconds=10, what="the foreign transactions to be mined")
 
     async def await_death(self, replica: Replica, seconds: float = 60) -> None:
         """Wait until the replica has killed itself; anything else that ends it is a failure."""

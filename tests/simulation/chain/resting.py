@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from rpc import methods
 from tests.invariants import TERMINAL, check_at_rest, effects_of, events_of
 from tests.simulation.chain.clockwork import CONFIRMATIONS
 from tests.simulation.chain.driver import Driver, Wanted
@@ -30,14 +31,14 @@ async def come_to_rest(driver: Driver) -> None:
     held_since: float | None = None
     check_at = 0.0
     with trio.move_on_after(REST_SECONDS) as patience:
-        while open_jobs := await _open_jobs(driver):
+        while (open_jobs := await _open_jobs(driver)) or not await _is_even(driver):
             if trio.current_time() > check_at:
                 await driver.check()
                 await driver.resolve_halts()
                 check_at = trio.current_time() + CHECK_SECONDS
             for replica in healthy:
                 assert not replica.ended.is_set(), f"a healthy replica ended: {replica.failure!r}"
-            if all(job["is_held"] for job in open_jobs):
+            if open_jobs and all(job["is_held"] for job in open_jobs):
                 held_since = held_since or trio.current_time()
                 if trio.current_time() - held_since > HELD_SECONDS:
                     break
@@ -76,6 +77,15 @@ async def _open_jobs(driver: Driver) -> list[Mapping[str, Any]]:
         list(TERMINAL),
     )
     return [{**dict(row), "is_held": row["why"] is not None} for row in rows]
+
+
+async def _is_even(driver: Driver) -> bool:
+    """Whether every fence is where the chain is: what others used last is noticed a look or two after it."""
+    for lane in await driver.rows("SELECT signer, next_nonce FROM transactions.lanes"):
+        used = await driver.ground.node.ask(methods.transaction_count(bytes(lane["signer"]), "latest"))
+        if used != lane["next_nonce"]:
+            return False
+    return True
 
 
 async def _judge(driver: Driver) -> None:

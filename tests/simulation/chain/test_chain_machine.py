@@ -34,7 +34,42 @@ def test_random_schedules_take_every_effect_once(new_servers: NewServers, part: 
 
 
 # The smallest inputs of what was found, and of what chance seldom finds.
-KNOWN: dict[str, Schedule] = {}
+KNOWN: dict[str, Schedule] = {
+    "somebody else's transaction comes last": [
+        ("start", "one"),
+        ("resume_mining",),
+        ("enqueue", 2),
+        ("wait", 150),
+        ("foreign", 0, "pending"),
+    ],
+    "what had ended is taken back, and nobody mines it again": [
+        ("start", "one"),
+        ("start", "two"),
+        ("enqueue", 4),
+        ("resume_mining",),
+        ("wait", 2_000),
+        ("hold_mining",),
+        ("reorganise", 7, "none"),
+        ("crash", 0),
+    ],
+    "a node acknowledges and forgets, and another denies every receipt": [
+        ("start", "one"),
+        ("resume_mining",),
+        ("lose_sends", "forget", 5),
+        ("lie", 1, "no_receipts"),
+        ("enqueue", 5),
+        ("wait", 300),
+    ],
+    "the account is empty while the market is above the ceiling": [
+        ("start", "one"),
+        ("drain_balance", 0, 0),
+        ("drain_balance", 1, 0),
+        ("base_fee", 150),
+        ("enqueue", 3),
+        ("resume_mining",),
+        ("wait", 300),
+    ],
+}
 
 
 @pytest.mark.usefixtures("quiet")
