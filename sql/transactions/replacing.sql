@@ -1,6 +1,7 @@
 -- name: wanting_replacement
 -- Read without a lock: of two replicas that replace the same member, the second finds its number taken. A lane's lowest
--- nonce that no block holds is the only one that a higher fee helps; a wish to cancel concerns any.
+-- nonce that no block holds is the only one that a higher fee helps; a wish to cancel concerns any. Nothing while the pool
+-- is halted.
 WITH in_flight AS (
     SELECT lineages.*, row_number() OVER (PARTITION BY lineages.signer ORDER BY lineages.nonce) = 1 AS is_lowest
     FROM transactions.lineages AS lineages
@@ -8,6 +9,10 @@ WITH in_flight AS (
         ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
     WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
         AND lineages.state IN ('allocated', 'signed', 'broadcast') AND lineages.included_block_number IS NULL
+        AND NOT EXISTS (
+            SELECT FROM transactions.halts AS halts
+            WHERE halts.chain_id = $1 AND halts.environment = $2 AND halts.role = $3 AND halts.resolved_at IS NULL
+        )
 ),
 looked_at AS (
     SELECT in_flight.* FROM in_flight

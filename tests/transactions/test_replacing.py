@@ -91,6 +91,27 @@ async def test_nothing_is_bumped_before_its_time(engine: Engine) -> None:
     assert len(await members(engine, attempt)) == 1
 
 
+async def test_nothing_is_signed_while_the_pool_is_halted(engine: Engine) -> None:
+    """Goal: in a world in doubt nothing is signed (TX-14). Method: a stuck transaction and a wish to cancel; a halt;
+    a round signs nothing; the halt is resolved; the next one cancels."""
+    (attempt,) = await sent(engine, 1)
+    await wish(engine, "cancel", attempt.job_id)
+    async with engine.plane.database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO transactions.halts (halt_id, chain_id, environment, role, kind, evidence, raised_by)"
+            " SELECT gen_random_uuid(), chain_id, environment, role, 'chain_reset', '{}', 'a test'"
+            " FROM transactions.pools"
+        )
+        await step(engine, replacing(engine))
+        assert len(await members(engine, attempt)) == 1
+        await connection.execute(
+            "UPDATE transactions.halts SET resolution = 'gone', resolved_by = 'ada', resolved_at = now()"
+        )
+    await step(engine, replacing(engine))
+    assert [one["is_cancellation"] for one in await members(engine, attempt)] == [False, True]
+    assert await finish(engine, [attempt]) == ["dead"]
+
+
 async def test_at_the_ceiling_it_is_held_rebroadcast_and_mined_when_the_market_falls(engine: Engine) -> None:
     """Goal: stop bumping is not stop sending. Method: the base fee rises above the ceiling; the hold is set and told
     once, with an alert; the pool drops the bytes and the reconciler sends the same; the base fee falls, the hold is
