@@ -13,7 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 from attrs import frozen
 
 from rpc import schemas
-from rpc.block_transactions import OtherTransaction, SignedTransaction
+from rpc.block_transactions import BlockInFull, OtherTransaction, SignedTransaction
+from rpc.block_transactions import block_in_full as block_in_full_of
 from rpc.block_transactions import block_transactions as block_transactions_of
 from rpc.foreign_text import printable
 from rpc.members import array_of, text
@@ -30,6 +31,7 @@ __all__ = [
     "balance",
     "block_by_hash",
     "block_by_number",
+    "block_in_full",
     "block_number",
     "block_receipts",
     "block_transactions",
@@ -135,10 +137,21 @@ def block_transactions(block_hash: bytes) -> Call[tuple[SignedTransaction | Othe
 
     def parse(answer: object) -> tuple[SignedTransaction | OtherTransaction, ...] | None:
         transactions = _or_none(answer, block_transactions_of)
-        for place, transaction in enumerate(transactions or ()):
-            _require_about(block_hash, transaction.block_hash, "transactions of block")
-            _require_place(place, transaction.index, "transaction")
+        _require_in_block(block_hash, transactions or ())
         return transactions
+
+    return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), True), parse)
+
+
+def block_in_full(block_hash: bytes) -> Call[BlockInFull | None]:
+    """A block's header and transactions; None where the node does not know the block."""
+
+    def parse(answer: object) -> BlockInFull | None:
+        block = _or_none(answer, block_in_full_of)
+        if block is not None:
+            _require_about(block_hash, block.header.hash, "block")
+            _require_in_block(block_hash, block.transactions)
+        return block
 
     return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), True), parse)
 
@@ -329,6 +342,12 @@ def _matches(event: Log, addresses: Sequence[bytes], topics: Sequence[Sequence[b
 
 def _or_none(answer: object, parse: Callable[[object], T]) -> T | None:
     return None if answer is None else parse(answer)
+
+
+def _require_in_block(block_hash: bytes, transactions: Sequence[SignedTransaction | OtherTransaction]) -> None:
+    for place, transaction in enumerate(transactions):
+        _require_about(block_hash, transaction.block_hash, "transactions of block")
+        _require_place(place, transaction.index, "transaction")
 
 
 def _require_place(place: int, told: int, what: str) -> None:

@@ -22,9 +22,13 @@ from tayho.transactions.errors import (
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
     NothingSigned,
+    PoolHalted,
     TransactionError,
     UnderBlock,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
     Allocation,
@@ -32,6 +36,13 @@ from tayho.transactions.types import (
     AnswerKind,
     Fee,
     FeeCapped,
+    FillerNeeds,
+    Finding,
+    FindingKind,
+    Foreign,
+    Halt,
+    HaltKind,
+    LaneFacts,
     LaneStatus,
     Lineage,
     LineageRecord,
@@ -39,11 +50,15 @@ from tayho.transactions.types import (
     Market,
     MemberRecord,
     OpenMember,
+    Ours,
     Outgoing,
     Persistence,
+    Resolution,
     SignedMember,
     Simulated,
     TransactionSettings,
+    Unidentified,
+    UsedUp,
     WouldRevert,
 )
 
@@ -57,6 +72,13 @@ __all__ = [
     "Fee",
     "FeeCapped",
     "FillerNeeded",
+    "FillerNeeds",
+    "Finding",
+    "FindingKind",
+    "Foreign",
+    "Halt",
+    "HaltKind",
+    "LaneFacts",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
@@ -71,17 +93,25 @@ __all__ = [
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
     "NothingSigned",
     "OpenMember",
+    "Ours",
     "Outgoing",
     "Persistence",
+    "PoolHalted",
+    "Resolution",
     "SignedMember",
     "Simulated",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
     "UnderBlock",
+    "Unidentified",
+    "UsedUp",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -89,7 +119,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:
@@ -102,6 +136,10 @@ class Transactions(Protocol):
 
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
+        ...
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
         ...
 
     async def open_lineages(self) -> int:

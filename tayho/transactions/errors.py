@@ -59,6 +59,39 @@ class NoLongerUnsigned(TransactionError):
     """Another replica signed the filler first. Nothing was written."""
 
 
+class PoolHalted(TransactionError):
+    """A halt of the pool is open: nothing is signed, sent or finalised. Nothing was changed."""
+
+    def __init__(self, kinds: tuple[str, ...] = ()) -> None:
+        told = f" ({', '.join(kinds)})" if kinds else ""
+        super().__init__(f"the pool is halted{told}: see /readyz, then `tayho world adopt` or `tayho world restart`")
+        self.kinds = kinds
+
+
+class NothingHalted(TransactionError):
+    """No halt of the pool is open: there is nothing to resolve."""
+
+    def __init__(self, role: str, environment: str) -> None:
+        super().__init__(f"no halt of role {role!r} in environment {environment!r} is open: nothing to resolve")
+
+
+class WorldUnseen(TransactionError):
+    """No majority of the endpoints shows the chain whole: an act on it would be a guess."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"a majority of the endpoints must show the chain, and does not: {detail or 'no block'}")
+
+
+class WrongRemedy(TransactionError):
+    """The chain did not begin anew: it still has the block by which it is known."""
+
+    def __init__(self, block_number: int, block_hash: bytes) -> None:
+        super().__init__(
+            f"the chain still has block {block_number} as 0x{block_hash.hex()}: it did not begin anew, and "
+            "what is open may still be mined; `tayho world adopt` goes on with it"
+        )
+
+
 class ActRefused(TransactionError):
     """An operator asked for what cannot be done to the lineage. Nothing was changed."""
 

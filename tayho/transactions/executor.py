@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 import trio
 
@@ -27,8 +29,10 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.blocking import BlockedLanes
+from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
 from tayho.transactions.fee_market import FeeMarket
+from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
@@ -54,6 +58,9 @@ QUEUED_MAX = 2_000
 ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
+HALT_DELAY_SECONDS = 10
+TAKEN_DELAY_SECONDS = 10
+BLOCKED_DELAY_SECONDS = 1
 
 
 # What a call is checked with before its gas and the market's fee are known.
@@ -106,6 +113,8 @@ class Executor:
         self._signers = signers
         self.fee_market = FeeMarket(reads)
         self.journal = Journal(database, coordination, settings)
+        self.halts = Halts(database, settings)
+        self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
@@ -126,10 +135,16 @@ class Executor:
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Resume the job's lineage where it stands, or begin one.
 
-        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), RpcError, CustodyError,
-        StorageError. Whatever is raised, nothing signed is ever discarded.
+        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), PoolHalted, RpcError,
+        CustodyError, StorageError. Whatever is raised, nothing that was persisted is ever discarded.
         """
+        self.halts.refuse()
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
+        if lineage is not None and lineage.state == "allocated" and await self.journal.is_taken(lineage):
+            # Signed for it, the bytes could never be mined. It is let go when that cannot be reorganised any more.
+            return Postponed(
+                f"nonce {lineage.nonce} of {lineage.signer} was used by somebody else", TAKEN_DELAY_SECONDS
+            )
         if lineage is None or lineage.state == "allocated":
             revalidation = await kind.revalidate(job, self._reads)
             if isinstance(revalidation, NotActionable):
@@ -147,7 +162,7 @@ class Executor:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
                 if isinstance(signed, WouldRevert):
-                    return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
+                    return await self._would_revert(attempt, lineage, signed)
                 await self.persistences.submit(Persistence(attempt, signed))
                 return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
@@ -165,6 +180,7 @@ class Executor:
         if isinstance(simulated, WouldRevert):
             return NotActionable(f"would revert: {simulated.reason}")
         await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        await self.blocked.reopen_where(partial(self._simulate, call=call))
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
@@ -191,6 +207,17 @@ class Executor:
                 break
             simulated = await self._simulate(signer, call)
         return simulated
+
+    async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
+        """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
+        reason = f"would revert: {reverted.reason}"
+        if not isinstance(await self._simulate_with_any(lineage.call), Simulated):
+            return await self._give_up(attempt, lineage, reason)
+        # Once more, after the others: not a revert of a moment ago is compared with a success of now.
+        if isinstance(await self._simulate(lineage.signer, lineage.call), Simulated):
+            return Postponed(f"{lineage.signer} {reason}, and a moment later it does not")
+        await self.blocked.block(attempt, lineage, f"the call reverts for this signer alone ({reverted.reason})")
+        return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
 
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
         return await simulate(self._reads, self.fee_market, sender, call, self._settings.fee_wei_max)
@@ -241,6 +268,7 @@ class Executor:
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
     async def _send(self, attempt: Attempt, lineage: Lineage, tx_hash: bytes, raw: Opaque) -> Outcome:
+        self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
         if not answer.is_out:
@@ -257,8 +285,10 @@ class Executor:
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
-    """`execute`, with a market above the ceiling as a postponement: it is no fault of the job and spends no attempt."""
+    """`execute`, with a market above the ceiling and a halted pool as postponements: neither is the job's fault."""
     try:
         return await executor.execute(kind, job, attempt)
     except MarketAboveCeiling as error:
         return Postponed(str(error), MARKET_DELAY_SECONDS)
+    except PoolHalted as error:
+        return Postponed(str(error), HALT_DELAY_SECONDS)

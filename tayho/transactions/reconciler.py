@@ -18,8 +18,9 @@ from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, TransactionError
+from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
 from tayho.transactions.executor import Executor
+from tayho.transactions.halts import held_unhalted
 from tayho.transactions.reconcile_rules import (
     ChainView,
     Decision,
@@ -65,7 +66,12 @@ class Reconciler:
         self._steps = tuple(steps)
 
     async def tick(self) -> bool:
-        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError."""
+        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError.
+
+        While a halt of the pool is open it does nothing but look whether it still is.
+        """
+        if await self._executor.halts.look():
+            return False
         await self._sign_fillers()
         has_more = await self._reconcile_due()
         if self._steps:
@@ -107,6 +113,7 @@ class Reconciler:
                 nonce=first["nonce"],
                 state=first["state"],
                 included_block_number=first["included_block_number"],
+                is_unwanted=first["is_unwanted"],
                 members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (
@@ -153,6 +160,8 @@ class Reconciler:
                     if lineage.job_id is not None
                 ],
             )
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
             rows = await store.FINALISE(
                 tx,

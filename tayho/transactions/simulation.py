@@ -8,11 +8,10 @@ from rpc.reads import Call as Question
 from rpc.reads import Reads
 from tayho.kernel.address import Address
 from tayho.kinds import Call
+from tayho.transactions.constants import GAS_LIMIT_MAX
 from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.fees import fee_for_market, gas_limit_for
 from tayho.transactions.types import Simulated, WouldRevert
-
-GAS_LIMIT_MAX = 2**24  # EIP-7825
 
 
 async def simulate(

@@ -12,12 +12,21 @@ from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.replacing.types import Candidate
-from tayho.transactions.types import Fee, LaneStatus, Lineage, LineageRecord, MemberRecord, OpenMember
+from tayho.transactions.types import (
+    Fee,
+    Halt,
+    LaneFacts,
+    LaneStatus,
+    Lineage,
+    LineageRecord,
+    MemberRecord,
+    OpenMember,
+)
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
 FIND_LANE = one("transactions/lanes.find_lane")
-LOCK_POOL = scalar("transactions/lanes.lock_pool")
+LOCK_POOL = one("transactions/lanes.lock_pool")
 LOCK_LANES_OF_POOL = many("transactions/lanes.lock_lanes_of_pool")
 LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
 MOVE_CURSOR = command("transactions/lanes.move_cursor")
@@ -39,6 +48,49 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
+
+BOUNDARY = one("transactions/reorganising.boundary")
+MOVE_BOUNDARY = command("transactions/reorganising.move_boundary")
+DECIDING_BLOCKS = many("transactions/reorganising.deciding_blocks")
+RECORD_REORGANISATIONS = command("transactions/reorganising.record_reorganisations")
+ENDED_IN = many("transactions/reorganising.ended_in")
+LOCK_LINEAGES = many("transactions/reorganising.lock_lineages")
+STILL_ENDED_IN = many("transactions/reorganising.still_ended_in")
+PERMIT_REVIVAL = command("transactions/reorganising.permit_revival")
+REVIVE = many("transactions/reorganising.revive")
+RECORD_REVIVAL_CONFLICTS = command("transactions/reorganising.record_revival_conflicts")
+
+SIGNERS_IN_FLIGHT = many("transactions/superseding.signers_in_flight")
+WITH_USED_NONCES = many("transactions/superseding.with_used_nonces")
+HOLD_FOR_USED_NONCE = many("transactions/superseding.hold_for_used_nonce")
+RELEASE_USED_NONCES = many("transactions/superseding.release_used_nonces")
+SUPERSEDE = many("transactions/superseding.supersede")
+
+LOCK_POOL_FOR_HALT = scalar("transactions/halts.lock_pool_for_halt")
+HOLD_POOL = scalar("transactions/halts.hold_pool")
+RAISE_HALT = many("transactions/halts.raise_halt")
+OPEN_HALTS = many("transactions/halts.open_halts")
+RESOLVE_HALTS = many("transactions/halts.resolve_halts")
+UNMARK_POOL = command("transactions/halts.unmark_pool")
+
+LANE_FACTS = many("transactions/lane_watch.lane_facts")
+OBSERVE_LANES = many("transactions/lane_watch.observe_lanes")
+CHANGE_LANES_IF_UNCHANGED = many("transactions/lane_watch.change_lanes_if_unchanged")
+RECORD_FINDINGS = command("transactions/lane_watch.record_findings")
+ADVANCE_FENCES = many("transactions/lane_watch.advance_fences")
+ALLOCATED_BELOW = many("transactions/lane_watch.allocated_below")
+BLOCK_LANE = many("transactions/lane_watch.block_lane")
+REOPEN_BLOCKED = many("transactions/lane_watch.reopen_blocked")
+BLOCKED_LANES = many("transactions/lane_watch.blocked_lanes")
+LATEST_OF_LANE = scalar("transactions/lane_watch.latest_of_lane")
+
+ANCHOR = one("transactions/world.anchor")
+RAISE_ANCHOR = command("transactions/world.raise_anchor")
+SET_ANCHOR = command("transactions/world.set_anchor")
+LOCK_LANES = many("transactions/world.lock_lanes")
+OPEN_LINEAGES_OF_POOL = many("transactions/world.open_lineages_of_pool")
+SUPERSEDE_OPEN = many("transactions/world.supersede_open")
+BEGIN_WORLDS = command("transactions/world.begin_worlds")
 
 WANTING_REPLACEMENT = many("transactions/replacing.wanting_replacement")
 PERMIT_REPLACE = command("transactions/replacing.permit_replace")
@@ -94,3 +146,11 @@ def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
             value_from(MemberRecord, member) for member in members if member["lineage_id"] == row["lineage_id"]
         ),
     )
+
+
+def halt_of(row: Row) -> Halt:
+    return value_from(Halt, row)
+
+
+def lane_facts_of(row: Row) -> LaneFacts:
+    return value_from(LaneFacts, row, status=lane_of(row))

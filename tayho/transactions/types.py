@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
+from rpc.values import shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
 from tayho.kernel.opaque import Opaque
 from tayho.kinds import Call
 
@@ -134,6 +137,14 @@ class FeeCapped:
 
 
 @frozen
+class FillerNeeds:
+    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+
+    gas_limit: int
+    data_fee_wei: int
+
+
+@frozen
 class OpenMember:
     """One signed transaction under which an open lineage may be mined."""
 
@@ -247,3 +258,86 @@ class Mark:
     tx_hash: bytes
     endpoint: str
     answer: Answer
+
+
+HaltKind: TypeAlias = Literal["finality_violated", "chain_reset", "chain_ahead", "chain_unknown"]
+Resolution: TypeAlias = Literal["adopted", "restarted", "gone"]
+
+
+@frozen
+class Halt:
+    """Why nothing is signed, sent or finalised for the pool, until an operator says how it goes on."""
+
+    halt_id: UUID
+    kind: HaltKind
+    evidence: Mapping[str, Json]
+    raised_by: str
+    raised_at: datetime
+
+
+@frozen
+class LaneFacts:
+    """A lane as PostgreSQL has it. What is in flight: open and in no block yet."""
+
+    status: LaneStatus
+    world: int
+    is_low: bool
+    is_pool_dropped: bool
+    value_in_flight_wei: int
+    gas_in_flight: int
+    gas_limit_max: int
+    # The highest nonce that a node took long enough ago for pools to show it.
+    broadcast_nonce_max: int | None
+    # The lowest nonce that is reserved and not signed.
+    allocated_nonce_min: int | None
+
+    @property
+    def signer(self) -> Address:
+        return self.status.signer
+
+
+FindingKind: TypeAlias = Literal[
+    "foreign_nonce", "dropped_mempool", "low_balance", "underfunded", "funded", "blocked", "unblocked", "delegated",
+    "undelegated", "world_adopted", "world_restarted",
+]  # fmt: skip
+
+
+@frozen
+class Finding:
+    """One thing that an operator should know of a lane, said once when it begins."""
+
+    kind: FindingKind
+    detail: Mapping[str, Json]
+
+
+@frozen
+class UsedUp:
+    """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
+
+    lineage_id: UUID
+    # None of a filler, and of a lineage whose job went on without it.
+    job_id: UUID | None
+    signer: Address
+    nonce: int
+    tx_hashes: tuple[bytes, ...] = field(repr=shown_hex)
+
+
+@frozen
+class Foreign:
+    """The transaction that used the nonce up. It is none of ours."""
+
+    tx_hash: bytes = field(repr=shown_hex)
+    block_number: int
+    block_hash: bytes = field(repr=shown_hex)
+
+
+@frozen
+class Ours:
+    """A member of the lineage used the nonce up: its receipt will come."""
+
+
+@frozen
+class Unidentified:
+    """What used the nonce up could not be found out this time."""
+
+    reason: str

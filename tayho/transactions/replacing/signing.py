@@ -14,12 +14,12 @@ from rpc.values import Header
 from tayho.contracts.custody import Custody, CustodyError, Reservation, SigningRequest
 from tayho.kernel.address import Address
 from tayho.kinds import Call
+from tayho.transactions.constants import GAS_LIMIT_MAX
 from tayho.transactions.errors import EstimateAbsurd
 from tayho.transactions.executor import signing_request
 from tayho.transactions.fees import gas_limit_for
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.replacing.types import Candidate, Renewal, Replace
-from tayho.transactions.simulation import GAS_LIMIT_MAX
 from tayho.transactions.types import SignedMember
 
 log = structlog.get_logger("tayho.replacing")
