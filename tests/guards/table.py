@@ -452,8 +452,8 @@ GUARDS = (
     Guard(
         "a failed bump sends the old bytes again",
         "tayho/transactions/replacing/rounds.py",
-        "        answers += await self._sending.send_many(old)\n",
-        "        old = []\n",
+        "        old_answers = await self._sending.send_many(old)\n",
+        "        old, old_answers = [], []\n",
         f"{_REPLACING}::test_a_failed_bump_sends_the_old_bytes_again",
     ),
 )

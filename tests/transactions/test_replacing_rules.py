@@ -51,7 +51,6 @@ RIPE = {
     "is_lowest": True,
     "is_overdue": True,
     "was_behind": False,
-    "is_included": False,
     "is_bump_wanted": False,
     "is_cancel_wanted": False,
 }
@@ -175,7 +174,7 @@ def test_what_is_stuck_is_bumped_or_shown(data: st.DataObject) -> None:
     """Goal: nothing that is stuck stays out of sight (I8). Method: draw what is overdue and next, and held by nobody
     else; either a replacement comes of it, or a hold stands or is lifted; or it was behind and can be mined now."""
     hold = data.draw(st.sampled_from([None, FEE_CAPPED, SPENT]))
-    candidate = evolve(data.draw(candidates()), is_lowest=True, is_overdue=True, is_included=False, hold=hold)
+    candidate = evolve(data.draw(candidates()), is_lowest=True, is_overdue=True, hold=hold)
     sight = Sight(
         market=Market(data.draw(st.none() | wei), data.draw(wei), 1),
         receipts=dict.fromkeys(candidate.tx_hashes),
