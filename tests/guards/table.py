@@ -456,4 +456,18 @@ GUARDS = (
         "        old, old_answers = [], []\n",
         f"{_REPLACING}::test_a_failed_bump_sends_the_old_bytes_again",
     ),
+    Guard(
+        "a lane keeps what its bytes cost",
+        "tayho/transactions/lane_rules.py",
+        "        data_fee_wei=needs.data_fee_wei,\n",
+        "",
+        "tests/transactions/test_data_fees.py::test_a_lane_closes_before_it_cannot_pay_for_its_bytes",
+    ),
+    Guard(
+        "what nodes differ about is as high as a majority says",
+        "rpc/truth.py",
+        "numbers[needed - 1]",
+        "numbers[0]",
+        "tests/transactions/test_data_fees.py::test_one_liar_of_three_moves_no_need",
+    ),
 )
