@@ -37,6 +37,9 @@ _HOLDS = "tests/transactions/test_holds.py"
 _LIMITS = "tests/coordination/test_limits.py"
 _PAUSES = "tests/coordination/test_control_pauses.py"
 _OUTBOX = "sql/coordination/outbox.sql"
+_REPLACING = "tests/transactions/test_replacing.py"
+_REPLACING_RULES = "tests/transactions/test_replacing_rules.py"
+_RULES_OF_REPLACING = "tayho/transactions/replacing/rules.py"
 
 GUARDS = (
     Guard(
@@ -415,6 +418,52 @@ GUARDS = (
         "        self._finality.suspect(FinalBlock(number, block_hash))\n",
         "",
         f"{_HEADS}::test_what_an_earlier_process_relied_on_is_held",
+    ),
+    Guard(
+        "replacements are counted",
+        _RULES_OF_REPLACING,
+        "    return spent >= limits.replacements_max\n",
+        "    return False\n",
+        f"{_REPLACING}::test_no_more_replacements_than_allowed",
+    ),
+    Guard(
+        "only the lowest nonce of a lane is bumped",
+        "tayho/transactions/replacing/types.py",
+        '"stuck" if self.is_lowest and self.is_overdue else None',
+        '"stuck" if self.is_overdue else None',
+        f"{_REPLACING_RULES}::test_a_replacement_keeps_every_promise",
+    ),
+    Guard(
+        "only the nonce that the chain waits for is bumped",
+        _RULES_OF_REPLACING,
+        "    if sight.nonces.get(candidate.lineage.signer) != candidate.lineage.nonce:\n        return False\n",
+        "",
+        f"{_REPLACING_RULES}::test_a_replacement_keeps_every_promise",
+    ),
+    Guard(
+        "nothing is replaced that may be mined",
+        _RULES_OF_REPLACING,
+        "    if not _is_unmined(candidate, sight):\n        return LetBe()\n",
+        "",
+        f"{_REPLACING_RULES}::test_a_replacement_keeps_every_promise",
+    ),
+    Guard(
+        "of two replicas one replaces",
+        "sql/transactions/replacing.sql",
+        """        AND NOT EXISTS (
+            SELECT FROM transactions.members AS taken
+            WHERE taken.lineage_id = asked.lineage_id AND taken.member_number >= asked.member_number
+        )
+""",
+        "",
+        f"{_REPLACING}::test_of_two_replicas_one_replaces",
+    ),
+    Guard(
+        "a failed bump sends the old bytes again",
+        "tayho/transactions/replacing/rounds.py",
+        "        old_answers = await self._sending.send_many(old)\n",
+        "        old, old_answers = [], []\n",
+        f"{_REPLACING}::test_a_failed_bump_sends_the_old_bytes_again",
     ),
     Guard(
         "a lane keeps what its bytes cost",
