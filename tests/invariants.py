@@ -42,7 +42,7 @@ async def effects_of(node: Reads, contract: Address, job_ids: Collection[UUID]) 
 
 
 async def _check_nonces(connection: Connection) -> None:
-    """I1 and I5: every nonce from a lane's first to its fence, in its present world, belongs to exactly one lineage that
+    """I1 and I5: every nonce from a lane's first to its fence, in its present world, belongs to one lineage that
     is not abandoned, or is noted as used by somebody else."""
     rows = await connection.fetch(
         """

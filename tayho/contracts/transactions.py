@@ -25,6 +25,7 @@ from tayho.transactions.errors import (
     WrongRemedy,
 )
 from tayho.transactions.types import (
+    ActDone,
     Allocation,
     Answer,
     AnswerKind,
@@ -48,6 +49,7 @@ from tayho.transactions.types import (
 )
 
 __all__ = [
+    "ActDone",
     "Allocation",
     "Answer",
     "AnswerKind",

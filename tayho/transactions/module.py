@@ -23,13 +23,15 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import LaneTaken, LineageDrifted, PoolHalted, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.halts import Halts
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 from tayho.transactions.world import World
+from tayho.transactions.world_acts import WorldActs
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = ["LaneTaken", "TransactionError", "Transactions", "WorldActs", "lineages_of_job", "open_halts"]
 
 log = structlog.get_logger("tayho.transactions")
 
@@ -120,6 +122,11 @@ class Transactions:
         async with self._database.connection() as connection:
             count = await store.OPEN_COUNT(connection, settings.chain_id, settings.environment, settings.role)
         return int(count)
+
+
+async def open_halts(database: Database, settings: TransactionSettings) -> list[Halt]:
+    """What halts the pool now, the oldest first. Needs no key, so any process can ask. Raises StorageError."""
+    return await Halts(database, settings).open()
 
 
 async def lineages_of_job(database: Database, job_id: UUID) -> list[LineageRecord]:

@@ -242,3 +242,15 @@ class Finding:
 
     kind: FindingKind
     detail: Mapping[str, Json]
+
+
+@frozen
+class ActDone:
+    """What an act changed."""
+
+    resolved: tuple[UUID, ...]
+    # Each lane's fence after it.
+    fences: Mapping[str, int]
+    # Nonces that others used, adopted; or lineages that ended with the old chain.
+    foreign_nonces: int = 0
+    superseded: int = 0
