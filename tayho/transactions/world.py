@@ -75,7 +75,7 @@ class World:
             await self._halts.raise_halt(verdict.kind, verdict.evidence)
 
     async def _others_beat(self) -> bool:
-        """Whether another process of the role says that it lives from now on: what it said before is in a backup too."""
+        """Whether another process of the role says that it lives, now: what it said before is in a backup too."""
         began = trio.current_time()
         with trio.move_on_after(self._proof_seconds):
             while True:

@@ -26,6 +26,17 @@ JOBS = 3
 
 # Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
 CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
+# Of lanes and worlds that are not as they should be: tests/crash/test_lane_steps.py dies at each.
+LANE_STEPS = {
+    "lane.after_state",
+    "lane.after_foreign",
+    "lane.after_block",
+    "lane.after_reopen",
+    "halt.after_raise",
+    "halt.after_resolve",
+    "world.after_adopt",
+    "world.after_restart",
+}
 # Steps that an ordinary run does not pass; each has a test of its own below.
 STAGED = {
     "enqueue.after_commit",
@@ -34,6 +45,7 @@ STAGED = {
     "attempt.after_end",
     "delivery.after_decline",
     *CONTROL_STEPS,
+    *LANE_STEPS,
     "worker.after_stop",
     "retention.after_reap",
     "schedule.after_declare",
