@@ -16,13 +16,30 @@ CREATE INDEX reorganisations_of_chain ON transactions.reorganisations (chain_id,
 CREATE TRIGGER reorganisations_append_only BEFORE UPDATE OR DELETE ON transactions.reorganisations
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
+-- The highest block of each pool that may not change any more: below it no receipt is looked at again (TX-6).
+CREATE TABLE transactions.boundaries (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    block_number bigint NOT NULL CHECK (block_number >= 0),
+    block_hash bytea NOT NULL CHECK (octet_length(block_hash) = 32),
+    moved_by text NOT NULL,
+    moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (chain_id, environment, role),
+    FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools
+) WITH (fillfactor = 50);
+
 -- What callers are told of their lineages, in order. Only grows.
 CREATE TABLE transactions.events (
     event_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     lineage_id uuid NOT NULL REFERENCES transactions.lineages,
     job_id uuid,
     kind text NOT NULL CHECK (
-        kind IN ('mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released')
+        kind IN (
+            'mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released',
+            -- What an operator wished; who and why are in the detail (TX-10).
+            'bump_requested', 'cancel_requested'
+        )
     ),
     tx_hash bytea,
     detail jsonb NOT NULL DEFAULT '{}',

@@ -15,8 +15,10 @@ claimed AS (
     RETURNING lineages.*
 )
 SELECT
-    claimed.lineage_id, claimed.purpose, claimed.job_id, claimed.signer, claimed.nonce, claimed.state,
-    claimed.included_block_number, members.tx_hash, members.member_number, members.state AS member_state,
+    claimed.lineage_id, claimed.purpose, claimed.signer, claimed.nonce, claimed.state, claimed.included_block_number,
+    CASE WHEN claimed.disowned_at IS NULL THEN claimed.job_id END AS job_id,
+    claimed.disowned_at IS NOT NULL AND claimed.cancel_requested_at IS NOT NULL AS is_unwanted,
+    members.tx_hash, members.member_number, members.state AS member_state,
     members.is_cancellation, members.transaction_type, members.gas_limit, members.max_fee_per_gas_wei,
     members.max_priority_fee_per_gas_wei
 FROM claimed

@@ -49,6 +49,8 @@ SETTLE = many("coordination/attempts.settle")
 
 RELEASE_LINEAGES = many("coordination/releases.release_lineages")
 LET_GO_OF_LINEAGE_IF_CURRENT = many("coordination/releases.let_go_of_lineage_if_current")
+PERMIT_REVIVAL = command("coordination/revive.permit_revival")
+REVIVE = many("coordination/revive.revive")
 
 REGISTER_WORKER = command("coordination/workers.register")
 HEARTBEAT = one("coordination/workers.heartbeat")

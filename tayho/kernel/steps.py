@@ -49,6 +49,7 @@ STEPS: frozenset[str] = frozenset(
         "journal.after_allocate",
         "journal.after_sign",
         "journal.after_persist",
+        "broadcast.before_send",
         "broadcast.after_send",
         "journal.after_mark",
         "journal.after_abandon",
@@ -57,6 +58,18 @@ STEPS: frozenset[str] = frozenset(
         "reconcile.after_note",
         "reconcile.after_rebroadcast",
         "reconcile.after_finalise",
+        "reorg.after_boundary",
+        "reorg.after_record",
+        "reorg.after_revive",
+        "supersede.after_hold",
+        "supersede.after_release",
+        "supersede.after_decide",
+        "replace.after_wish",
+        "replace.after_sign",
+        "replace.after_persist",
+        "replace.after_send",
+        "replace.after_abandon",
+        "hold.after_change",
     }
 )
 

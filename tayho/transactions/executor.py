@@ -30,12 +30,14 @@ from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
-from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
+from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
+from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
+    DYNAMIC,
     Allocation,
     Answer,
     Fee,
@@ -66,7 +68,15 @@ PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
 
-def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_limit: int, fee: Fee) -> SigningRequest:
+def signing_request(
+    chain_id: int,
+    signer: Address,
+    nonce: int,
+    call: Call,
+    gas_limit: int,
+    fee: Fee,
+    transaction_type: int = DYNAMIC,
+) -> SigningRequest:
     """The transaction as custody is asked for it."""
     return SigningRequest(
         chain_id=chain_id,
@@ -78,6 +88,7 @@ def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_
         gas_limit=gas_limit,
         max_fee_per_gas_wei=fee.max_fee_per_gas_wei,
         max_priority_fee_per_gas_wei=fee.max_priority_fee_per_gas_wei,
+        transaction_type=transaction_type,
     )
 
 
@@ -90,16 +101,17 @@ class Executor:
         coordination: Coordination,
         custody: Custody,
         reads: Reads,
-        broadcaster: Broadcaster,
+        sending: Sending,
         settings: TransactionSettings,
         signers: tuple[Address, ...],
     ) -> None:
         self._database = database
         self._custody = custody
         self._reads = reads
-        self._broadcaster = broadcaster
+        self._sending = sending
         self._settings = settings
         self._signers = signers
+        self.fee_market = FeeMarket(reads)
         self.journal = Journal(database, coordination, settings)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
@@ -152,9 +164,9 @@ class Executor:
                 if isinstance(signed, WouldRevert):
                     return await self._would_revert(attempt, lineage, signed)
                 await self.persistences.submit(Persistence(attempt, signed))
-                return await self._send(attempt, signed.tx_hash, signed.raw)
+                return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
-                return await self._send(attempt, *await self._unsealed(lineage))
+                return await self._send(attempt, lineage, *await self._unsealed(lineage))
             case "broadcast":
                 return await self._look_before_sending(attempt, lineage)
             case _:
@@ -167,7 +179,7 @@ class Executor:
         simulated = await self._simulate_with_any(call)
         if isinstance(simulated, WouldRevert):
             return NotActionable(f"would revert: {simulated.reason}")
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee)
+        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         await self.blocked.reopen_where(partial(self._simulate, call=call))
         with trio.move_on_after(ROOM_SECONDS):
             while True:
@@ -179,10 +191,10 @@ class Executor:
                         await room.wait()
         return Postponed("no lane of the pool has room")
 
-    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:
+    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
         refusals = await self._custody.refusals(
-            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee)
+            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee, transaction_type)
         )
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
@@ -208,8 +220,7 @@ class Executor:
         return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
 
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
-        settings = self._settings
-        return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
+        return await simulate(self._reads, self.fee_market, sender, call, self._settings.fee_wei_max)
 
     async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
         """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
@@ -224,6 +235,7 @@ class Executor:
                 lineage.call,
                 simulated.gas_limit,
                 simulated.fee,
+                simulated.transaction_type,
             ),
             Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
         )
@@ -237,6 +249,7 @@ class Executor:
             key_id=signed.sealed.key_id,
             cipher_nonce=signed.sealed.cipher_nonce,
             ciphertext=signed.sealed.ciphertext,
+            transaction_type=simulated.transaction_type,
         )
 
     async def _look_before_sending(self, attempt: Attempt, lineage: Lineage) -> Outcome:
@@ -244,9 +257,9 @@ class Executor:
         tx_hash = lineage.active_tx_hash
         if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
             answer = Answer("already_known", "found by its hash")
-            await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+            await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
             return Ended()
-        return await self._send(attempt, *await self._unsealed(lineage))
+        return await self._send(attempt, lineage, *await self._unsealed(lineage))
 
     async def _unsealed(self, lineage: Lineage) -> tuple[bytes, Opaque]:
         async with self._database.connection() as connection:
@@ -254,10 +267,10 @@ class Executor:
         sealed, binding = store.sealed_of(rows[0])
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
-    async def _send(self, attempt: Attempt, tx_hash: bytes, raw: Opaque) -> Outcome:
+    async def _send(self, attempt: Attempt, lineage: Lineage, tx_hash: bytes, raw: Opaque) -> Outcome:
         self.halts.refuse()
-        answer = await self._broadcaster.send(tx_hash, raw)
-        await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+        answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
+        await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
         if not answer.is_out:
             raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
         log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)

@@ -10,7 +10,7 @@ import trio
 
 from nursery.periodic import every
 from rpc.errors import RpcError
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.errors import StorageError
@@ -21,17 +21,34 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, LineageDrifted, PoolHalted, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.halts import Halts
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
+from tayho.transactions.replacing.types import Act, Wished
+from tayho.transactions.sending import Sending
+from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 from tayho.transactions.world import World
 from tayho.transactions.world_acts import WorldActs
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "WorldActs", "lineages_of_job", "open_halts"]
+__all__ = [
+    "Act",
+    "ActRefused",
+    "LaneTaken",
+    "LineageControl",
+    "TransactionError",
+    "Transactions",
+    "Wished",
+    "WorldActs",
+    "lineages_of_job",
+    "open_halts",
+]
 
 log = structlog.get_logger("tayho.transactions")
 
@@ -46,7 +63,7 @@ class Transactions:
         custody: Custody,
         reads: Reads,
         truth: ChainTruth,
-        writes: Reads,
+        writes: Writes,
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
@@ -55,21 +72,27 @@ class Transactions:
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
-        broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
+        sending = Sending(Broadcaster(writes, write_endpoint))
+        self._executor = Executor(database, coordination, custody, reads, sending, settings, self._signers)
         halts = self._executor.halts
         self._truth = truth
         self._world = World(database, coordination, truth, halts, settings)
         watch = LaneWatch(database, coordination, truth, halts, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
+        superseding = Superseding(database, coordination, truth, settings)
+        replacing = Replacing(
+            database, coordination, custody, truth, reads, self._executor.fee_market, sending, settings
+        )
         self._reconciler = Reconciler(
             database,
             coordination,
             custody,
             truth,
-            broadcaster,
+            sending,
             self._executor,
             settings,
-            steps=[self._world.step, watch.step],
+            # What the chain took back lives again before anything else is concluded from the chain.
+            steps=[self._reorganisations.step, superseding.step, watch.step, replacing.step, self._world.step],
         )
 
     async def register(self) -> None:
@@ -91,7 +114,7 @@ class Transactions:
         await every(
             self._settings.reconcile_seconds,
             self._tick,
-            transient=(StorageError, RpcError, LineageDrifted, PoolHalted),
+            transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
         )
@@ -102,7 +125,8 @@ class Transactions:
         await self._world.check()
         if was_halted and not await self._executor.halts.look():
             await self._truth.heads.start_over()
-        return await self._reconciler.tick()
+            self._reorganisations.start_over()
+        return await self._reorganisations.watched(self._reconciler.tick)
 
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Carry one attempt as far as a node; how it ends is the attempt's outcome or an error that a retry resumes."""

@@ -11,8 +11,17 @@ from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
-from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, Halt, LaneFacts, LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.replacing.types import Candidate
+from tayho.transactions.types import (
+    Fee,
+    Halt,
+    LaneFacts,
+    LaneStatus,
+    Lineage,
+    LineageRecord,
+    MemberRecord,
+    OpenMember,
+)
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
@@ -40,6 +49,23 @@ OPEN_COUNT = scalar("transactions/reconcile.open_count")
 LINEAGES_OF_JOB = many("transactions/lineages.lineages_of_job")
 MEMBERS_OF_LINEAGES = many("transactions/lineages.members_of_lineages")
 
+BOUNDARY = one("transactions/reorganising.boundary")
+MOVE_BOUNDARY = command("transactions/reorganising.move_boundary")
+DECIDING_BLOCKS = many("transactions/reorganising.deciding_blocks")
+RECORD_REORGANISATIONS = command("transactions/reorganising.record_reorganisations")
+ENDED_IN = many("transactions/reorganising.ended_in")
+LOCK_LINEAGES = many("transactions/reorganising.lock_lineages")
+STILL_ENDED_IN = many("transactions/reorganising.still_ended_in")
+PERMIT_REVIVAL = command("transactions/reorganising.permit_revival")
+REVIVE = many("transactions/reorganising.revive")
+RECORD_REVIVAL_CONFLICTS = command("transactions/reorganising.record_revival_conflicts")
+
+SIGNERS_IN_FLIGHT = many("transactions/superseding.signers_in_flight")
+WITH_USED_NONCES = many("transactions/superseding.with_used_nonces")
+HOLD_FOR_USED_NONCE = many("transactions/superseding.hold_for_used_nonce")
+RELEASE_USED_NONCES = many("transactions/superseding.release_used_nonces")
+SUPERSEDE = many("transactions/superseding.supersede")
+
 LOCK_POOL_FOR_HALT = scalar("transactions/halts.lock_pool_for_halt")
 HOLD_POOL = scalar("transactions/halts.hold_pool")
 RAISE_HALT = many("transactions/halts.raise_halt")
@@ -65,6 +91,15 @@ LOCK_LANES = many("transactions/world.lock_lanes")
 OPEN_LINEAGES_OF_POOL = many("transactions/world.open_lineages_of_pool")
 SUPERSEDE_OPEN = many("transactions/world.supersede_open")
 BEGIN_WORLDS = command("transactions/world.begin_worlds")
+
+WANTING_REPLACEMENT = many("transactions/replacing.wanting_replacement")
+PERMIT_REPLACE = command("transactions/replacing.permit_replace")
+LOCK_REPLACEABLE = many("transactions/replacing.lock_replaceable")
+PERSIST_REPLACEMENTS = many("transactions/replacing.persist_replacements")
+CHANGE_HOLDS = many("transactions/replacing.change_holds")
+TELL_CANCELLED_UNSIGNED = command("transactions/replacing.tell_cancelled_unsigned")
+LOCK_NAMED = one("transactions/replacing.lock_named")
+WISH = many("transactions/replacing.wish")
 
 
 def lane_of(row: Row) -> LaneStatus:
@@ -93,6 +128,12 @@ def _signed_call_hash(row: Row) -> bytes:
 def open_member_of(row: Row) -> OpenMember:
     fee = Fee(row["max_fee_per_gas_wei"], row["max_priority_fee_per_gas_wei"])
     return value_from(OpenMember, row, state=row["member_state"], fee=fee)
+
+
+def candidate_of(row: Row) -> Candidate:
+    return value_from(
+        Candidate, row, lineage=lineage_of(row), active=open_member_of(row), tx_hashes=tuple(row["tx_hashes"])
+    )
 
 
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
+from rpc.values import shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
@@ -102,12 +103,67 @@ class Fee:
     max_fee_per_blob_gas_wei: int | None = None
 
 
+# The types that are signed (EIP-2718): with a gas price, and with EIP-1559's two fees.
+LEGACY, DYNAMIC = 0, 2
+
+
+@frozen
+class Market:
+    """What the chain asks after `block_number`, in wei per gas.
+
+    `base_fee_wei` is None on a chain without EIP-1559; then `tip_wei` is the whole gas price.
+    """
+
+    base_fee_wei: int | None
+    tip_wei: int
+    block_number: int
+
+    @property
+    def transaction_type(self) -> int:
+        """The type in which new transactions are signed for this market."""
+        return LEGACY if self.base_fee_wei is None else DYNAMIC
+
+    @property
+    def floor_wei(self) -> int:
+        """Below this nothing is mined now."""
+        return self.tip_wei if self.base_fee_wei is None else self.base_fee_wei
+
+
+@frozen
+class FeeCapped:
+    """The ceiling leaves no room for a replacement that nodes would take and that could be mined."""
+
+    reason: str
+
+
+@frozen
+class FillerNeeds:
+    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+
+    gas_limit: int
+    data_fee_wei: int
+
+
+@frozen
+class OpenMember:
+    """One signed transaction under which an open lineage may be mined."""
+
+    tx_hash: bytes
+    member_number: int
+    state: str
+    is_cancellation: bool
+    transaction_type: int
+    gas_limit: int
+    fee: Fee
+
+
 @frozen
 class Simulated:
-    """The call succeeds at the block asked: its gas limit and the market's fee."""
+    """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
     gas_limit: int
     fee: Fee
+    transaction_type: int = DYNAMIC
 
 
 @frozen
@@ -148,6 +204,16 @@ class SignedMember:
     ciphertext: bytes
     transaction_type: int = 2
     is_cancellation: bool = False
+
+
+@frozen
+class Outgoing:
+    """Signed bytes that are in the journal, on their way to a node."""
+
+    tx_hash: bytes
+    signer: Address
+    nonce: int
+    raw: Opaque
 
 
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
@@ -254,3 +320,36 @@ class ActDone:
     # Nonces that others used, adopted; or lineages that ended with the old chain.
     foreign_nonces: int = 0
     superseded: int = 0
+
+
+@frozen
+class UsedUp:
+    """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
+
+    lineage_id: UUID
+    # None of a filler, and of a lineage whose job went on without it.
+    job_id: UUID | None
+    signer: Address
+    nonce: int
+    tx_hashes: tuple[bytes, ...] = field(repr=shown_hex)
+
+
+@frozen
+class Foreign:
+    """The transaction that used the nonce up. It is none of ours."""
+
+    tx_hash: bytes = field(repr=shown_hex)
+    block_number: int
+    block_hash: bytes = field(repr=shown_hex)
+
+
+@frozen
+class Ours:
+    """A member of the lineage used the nonce up: its receipt will come."""
+
+
+@frozen
+class Unidentified:
+    """What used the nonce up could not be found out this time."""
+
+    reason: str

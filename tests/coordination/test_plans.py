@@ -94,6 +94,8 @@ HOT: Mapping[str, Hot] = {
     "attempts.settle": hot(f"{IDS}, {each('completed', 'text')}, {DOCUMENTS}", *PKEYS),
     "releases.release_lineages": hot(f"{IDS}, 'a reason'", "jobs_pkey", "attempts_pkey"),
     "releases.let_go_of_lineage_if_current": hot(FENCE, "jobs_pkey"),
+    "revive.permit_revival": hot(""),
+    "revive.revive": hot(f"{IDS}, {DOCUMENTS}", "jobs_pkey", "attempts_pkey"),
     "workers.heartbeat": hot(f"'{WORKER_ID}', {IDS}", "jobs_pkey"),
     "jobs.inspect": hot(f"'{UUID(int=1)}'", "jobs_pkey", "outbox_pkey"),
     "jobs.attempts_of_job": hot(f"'{UUID(int=1)}'", "attempts_pkey"),
