@@ -43,7 +43,7 @@ async def check_invariants(
     For chains that lose no block: where a reorganisation was not noticed yet, only `check_always` holds. `foreign` are
     the hashes of what the test itself sent from one of our signers.
     """
-    await check_always(database, node, contract, Foreign({tx_hash: (b"", -1) for tx_hash in foreign}))
+    await check_always(database, node, contract, Foreign(dict.fromkeys(foreign, (b"", -1))))
     await check_evidence(database, node, contract, confirmations=0)
 
 
@@ -222,6 +222,8 @@ async def _check_ends_are_canonical(connection: Connection, node: Reads, confirm
         SELECT lineages.lineage_id, lineages.state, members.tx_hash, members.is_cancellation,
             receipts.block_hash, receipts.succeeded
         FROM transactions.lineages AS lineages
+        -- What ended in a chain that is gone, no chain can show.
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
         LEFT JOIN transactions.members AS members
             ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
         LEFT JOIN transactions.receipts AS receipts
@@ -254,6 +256,8 @@ async def _check_ends_are_on_chain(connection: Connection, node: Reads) -> None:
         SELECT jobs.job_id, jobs.state AS job_state, receipts.tx_hash, receipts.block_hash, receipts.succeeded
         FROM coordination.jobs AS jobs
         JOIN transactions.lineages AS lineages ON lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+        JOIN transactions.lanes AS lanes
+            ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
         LEFT JOIN transactions.members AS members
             ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
         LEFT JOIN transactions.receipts AS receipts

@@ -84,7 +84,7 @@ ended AS (
     FROM asked
     JOIN open_ones USING (lineage_id)
     WHERE lineages.lineage_id = asked.lineage_id
-    RETURNING lineages.lineage_id, lineages.job_id, lineages.state
+    RETURNING lineages.lineage_id, lineages.job_id, lineages.state, lineages.ended_at - lineages.allocated_at AS took
 ),
 decided AS (
     UPDATE transactions.members AS members
@@ -113,7 +113,7 @@ told AS (
     FROM asked
     JOIN ended USING (lineage_id)
 )
-SELECT ended.lineage_id FROM ended;
+SELECT ended.lineage_id, ended.state, extract(epoch FROM ended.took)::float8 AS seconds FROM ended;
 
 -- name: open_count$
 SELECT count(*) FROM transactions.lineages

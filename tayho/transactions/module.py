@@ -23,6 +23,17 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.rules import explain_lineage
+from tayho.transactions.explaining.types import (
+    DoubtfulLine,
+    EngineRules,
+    LaneLine,
+    LineageWhole,
+    MemberSeen,
+    NodeSight,
+    TxExplanation,
+)
 from tayho.transactions.halts import Halts
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
@@ -40,12 +51,21 @@ from tayho.transactions.world_acts import WorldActs
 __all__ = [
     "Act",
     "ActRefused",
+    "DoubtfulLine",
+    "EngineRules",
+    "LaneLine",
     "LaneTaken",
     "LineageControl",
+    "LineageReader",
+    "LineageWhole",
+    "MemberSeen",
+    "NodeSight",
     "TransactionError",
     "Transactions",
+    "TxExplanation",
     "Wished",
     "WorldActs",
+    "explain_lineage",
     "lineages_of_job",
     "open_halts",
 ]
