@@ -138,11 +138,11 @@ class FeeCapped:
 
 
 @frozen
-class FillerNeeds:
-    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+class LaneNeeds:
+    """What the chain asks of a lane: the gas limit of a filler, and in wei the data fee of a usual transaction."""
 
-    gas_limit: int
-    data_fee_wei: int
+    filler_gas: int
+    data_fee_wei: int = 0
 
 
 @frozen

@@ -443,8 +443,8 @@ GUARDS = (
     Guard(
         "the reserve is never spent on new work",
         "tayho/transactions/lane_rules.py",
-        "    return facts.value_in_flight_wei + reserve + room_wei(facts, fee_wei_max)\n",
-        "    return facts.value_in_flight_wei + room_wei(facts, fee_wei_max)\n",
+        "    return facts.value_in_flight_wei + reserve + room_wei(facts, fee_wei_max, needs)\n",
+        "    return facts.value_in_flight_wei + room_wei(facts, fee_wei_max, needs)\n",
         f"{_LANE_RULES}::test_what_an_open_lane_keeps_back_pays_for_all_that_may_have_to_be_sent",
     ),
     Guard(
@@ -495,5 +495,19 @@ GUARDS = (
         "        await self._world.check()\n",
         "",
         f"{_WORLD}::test_a_halt_for_a_chain_that_was_not_there_ends_when_it_is",
+    ),
+    Guard(
+        "a lane keeps what its bytes cost",
+        "tayho/transactions/lane_rules.py",
+        "        data_fee_wei=needs.data_fee_wei,\n",
+        "",
+        "tests/transactions/test_data_fees.py::test_a_lane_closes_before_it_cannot_pay_for_its_bytes",
+    ),
+    Guard(
+        "what nodes differ about is as high as a majority says",
+        "rpc/truth.py",
+        "numbers[needed - 1]",
+        "numbers[0]",
+        "tests/transactions/test_data_fees.py::test_one_liar_of_three_moves_no_need",
     ),
 )
