@@ -160,8 +160,8 @@ GUARDS = (
     Guard(
         "a nonce belongs to one lineage",
         "sql/migrations/0003_transactions.sql",
-        "CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
-        "CREATE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
+        "CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, world, nonce) WHERE",
+        "CREATE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, world, nonce) WHERE",
         "tests/transactions/test_journal.py::test_two_lineages_never_hold_one_nonce",
     ),
     Guard(
