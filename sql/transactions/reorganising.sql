@@ -24,7 +24,7 @@ WHERE boundaries.block_number < excluded.block_number OR EXISTS (
 
 -- name: deciding_blocks
 -- Each block above $4 and up to $5 that ended a lineage of the pool, once: from one to the next along the index, however
--- many receipts each has.
+-- many receipts each has. Of the present world only: blocks of a chain that is gone are not taken back (TX-14).
 WITH RECURSIVE blocks AS (
     (
         SELECT receipts.block_number, receipts.block_hash
@@ -55,10 +55,15 @@ ours AS (
         WHERE receipts.block_number = blocks.block_number AND receipts.block_hash = blocks.block_hash
             AND receipts.orphaned_at IS NULL
             AND lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
+            AND lineages.world = (
+                SELECT lanes.world FROM transactions.lanes AS lanes
+                WHERE lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer
+            )
     )
     UNION
     SELECT lineages.included_block_number, lineages.superseded_in
     FROM transactions.lineages AS lineages
+    JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
     WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
         AND lineages.state = 'superseded' AND lineages.superseded_in IS NOT NULL
         AND lineages.included_block_number > $4 AND lineages.included_block_number <= $5

@@ -72,6 +72,10 @@ class Reorganisations:
             await self._halt(error)
             raise
 
+    def start_over(self) -> None:
+        """An operator has judged the chain: what it violates from now on is told again."""
+        self._is_told = False
+
     async def step(self, head: Header) -> None:
         """Find what the chain has replaced, write it down, revive what rested on it.
 

@@ -358,6 +358,18 @@ class Finding:
 
 
 @frozen
+class ActDone:
+    """What an act changed."""
+
+    resolved: tuple[UUID, ...]
+    # Each lane's fence after it.
+    fences: Mapping[str, int]
+    # Nonces that others used, adopted; or lineages that ended with the old chain.
+    foreign_nonces: int = 0
+    superseded: int = 0
+
+
+@frozen
 class UsedUp:
     """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
 

@@ -40,6 +40,10 @@ _OUTBOX = "sql/coordination/outbox.sql"
 _REPLACING = "tests/transactions/test_replacing.py"
 _REPLACING_RULES = "tests/transactions/test_replacing_rules.py"
 _RULES_OF_REPLACING = "tayho/transactions/replacing/rules.py"
+_HALTS = "tests/transactions/test_halts.py"
+_LANES = "tests/transactions/test_lane_watch.py"
+_LANE_RULES = "tests/transactions/test_lane_rules.py"
+_WORLD = "tests/transactions/test_world.py"
 
 GUARDS = (
     Guard(
@@ -161,8 +165,8 @@ GUARDS = (
     Guard(
         "a nonce belongs to one lineage",
         "sql/migrations/0003_transactions.sql",
-        "CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
-        "CREATE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, nonce) WHERE",
+        "CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, world, nonce) WHERE",
+        "CREATE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, world, nonce) WHERE",
         "tests/transactions/test_journal.py::test_two_lineages_never_hold_one_nonce",
     ),
     Guard(
@@ -464,6 +468,91 @@ GUARDS = (
         "        old_answers = await self._sending.send_many(old)\n",
         "        old, old_answers = [], []\n",
         f"{_REPLACING}::test_a_failed_bump_sends_the_old_bytes_again",
+    ),
+    Guard(
+        "no signature is kept after a halt",
+        "tayho/transactions/journal.py",
+        "            if not await held_unhalted(tx, self._settings):\n"
+        "                return [PoolHalted() for _ in persistences]\n",
+        "",
+        f"{_HALTS}::test_no_signature_commits_after_the_halt_has",
+    ),
+    Guard(
+        "a halt waits for whoever found the pool unhalted",
+        "sql/transactions/halts.sql",
+        "role = $3 FOR UPDATE;",
+        "role = $3;",
+        f"{_HALTS}::test_no_signature_commits_after_the_halt_has",
+    ),
+    Guard(
+        "no nonce is taken of a halted pool",
+        "tayho/transactions/journal.py",
+        "            if is_halted:\n                return [PoolHalted() for _ in allocations]\n",
+        "",
+        f"{_HALTS}::test_nothing_is_allocated_signed_or_ended_while_a_halt_is_open",
+    ),
+    Guard(
+        "nothing ends after a halt",
+        "tayho/transactions/reconciler.py",
+        "            if not await held_unhalted(tx, self._settings):\n                raise PoolHalted\n",
+        "",
+        f"{_HALTS}::test_a_tick_under_way_ends_nothing_after_a_halt",
+    ),
+    Guard(
+        "the reserve is never spent on new work",
+        "tayho/transactions/lane_rules.py",
+        "    return facts.value_in_flight_wei + reserve + room_wei(facts, fee_wei_max, needs)\n",
+        "    return facts.value_in_flight_wei + room_wei(facts, fee_wei_max, needs)\n",
+        f"{_LANE_RULES}::test_what_an_open_lane_keeps_back_pays_for_all_that_may_have_to_be_sent",
+    ),
+    Guard(
+        "a lane that somebody else used takes nothing",
+        "tayho/transactions/round_robin.py",
+        " or (lane.latest_nonce is not None and lane.latest_nonce > lane.next_nonce):",
+        ":",
+        f"{_LANE_RULES}::test_a_delegated_lane_has_one_in_flight_and_a_used_one_none",
+    ),
+    Guard(
+        "a delegated signer has one in flight",
+        "tayho/transactions/round_robin.py",
+        "(1 if lane.is_delegated else depth)",
+        "depth",
+        f"{_LANES}::test_a_delegated_signer_has_one_in_flight",
+    ),
+    Guard(
+        "nothing is signed at a nonce that somebody else used",
+        "tayho/transactions/executor.py",
+        ' and lineage.state == "allocated" and await self.journal.is_taken(lineage):',
+        " and not lineage:",
+        f"{_LANES}::test_a_job_whose_unsigned_nonce_was_used_elsewhere_takes_another",
+    ),
+    Guard(
+        "nonces that our own database forgot are not foreign",
+        "tayho/transactions/lane_rules.py",
+        "fence < view.latest_nonce <= fence_seen",
+        "fence_seen < 0",
+        f"{_LANES}::test_a_database_that_lost_commits_under_us_halts_the_pool",
+    ),
+    Guard(
+        "a heartbeat out of a backup proves nobody",
+        "tayho/transactions/world.py",
+        "one.heartbeat_age_seconds < trio.current_time() - began",
+        "one.heartbeat_age_seconds < 30",
+        f"{_WORLD}::test_a_start_beside_others_takes_their_word_only_if_they_speak_now",
+    ),
+    Guard(
+        "a chain that did not begin anew is not restarted on",
+        "tayho/transactions/world_acts.py",
+        "        await self._require_gone()\n",
+        "",
+        f"{_WORLD}::test_a_chain_ahead_at_start_halts_and_adopt_goes_on_behind_it",
+    ),
+    Guard(
+        "the anchor is compared before every tick",
+        "tayho/transactions/module.py",
+        "        await self._world.check()\n",
+        "",
+        f"{_WORLD}::test_a_halt_for_a_chain_that_was_not_there_ends_when_it_is",
     ),
     Guard(
         "a lane keeps what its bytes cost",

@@ -19,17 +19,26 @@ from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, count_answers, note_answers
+from tayho.transactions.answers import apply_answers, note_answers, tell
 from tayho.transactions.errors import PoolHalted
 from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import held_unhalted
-from tayho.transactions.observing import observe_nothing
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.replacing.cancelling import cancel_unsigned
 from tayho.transactions.replacing.rules import decide, underpriced
 from tayho.transactions.replacing.signing import sign_renewals
 from tayho.transactions.replacing.types import Candidate, Keep, Limits, Release, Renewal, Replace, Sight
 from tayho.transactions.sending import Sending
-from tayho.transactions.types import Answered, Fee, Happening, Lineage, Observe, Outgoing, TransactionSettings
+from tayho.transactions.types import (
+    Answered,
+    Fee,
+    Happening,
+    Lineage,
+    Observe,
+    ObserveSeconds,
+    Outgoing,
+    TransactionSettings,
+)
 
 log = structlog.get_logger("tayho.replacing")
 
@@ -53,6 +62,7 @@ class Replacing:
         sending: Sending,
         settings: TransactionSettings,
         observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._coordination = coordination
@@ -63,6 +73,7 @@ class Replacing:
         self._sending = sending
         self._settings = settings
         self._observe = observe
+        self._observe_seconds = observe_seconds
         self._limits = Limits(settings.fee_bump_basis_points, settings.fee_wei_max, settings.replacements_max)
 
     async def step(self, head: Header) -> None:
@@ -227,9 +238,9 @@ class Replacing:
     async def _record(self, answered: Sequence[Answered]) -> None:
         sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            await apply_answers(tx, answered, sent_by, self._observe)
+            applied = await apply_answers(tx, answered, sent_by)
             await note_answers(tx, answered, sent_by)
-        count_answers(answered, self._observe)
+        tell(applied, answered, self._observe, self._observe_seconds)
 
 
 def _outgoing(tx_hash: bytes, lineage: Lineage, raw: Opaque) -> Outgoing:
