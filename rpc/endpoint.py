@@ -112,3 +112,14 @@ class Endpoint:
                         Chunk(self._exchanges, self._batch_size, items, outcomes).ask, deadline_seconds
                     )
         return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])
+
+    async def ask_in_turn(self, calls: Sequence[Call[T]], deadline_seconds: float | None = None) -> list[T | RpcError]:
+        """As `ask_many`, but one request after the other in the order given, and for writes too.
+
+        Only for writes that are safe to repeat, such as signed transactions: of a batch that is refused for its size,
+        those without an answer are sent again in smaller ones. Whatever else failed is not sent again.
+        """
+        outcomes: dict[int, object] = {}
+        for items in chunks(list(enumerate(calls)), self._batch_size.items_max):
+            await Chunk(self._exchanges, self._batch_size, items, outcomes).ask(deadline_seconds)
+        return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])

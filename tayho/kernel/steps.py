@@ -41,6 +41,7 @@ STEPS: frozenset[str] = frozenset(
         "journal.after_allocate",
         "journal.after_sign",
         "journal.after_persist",
+        "broadcast.before_send",
         "broadcast.after_send",
         "journal.after_mark",
         "journal.after_abandon",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rpc import methods
 from rpc.errors import RpcError, RpcRefused
-from rpc.reads import Reads
+from rpc.reads import Call as Question
+from rpc.reads import Writes
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions.types import Answer
@@ -33,15 +36,28 @@ def classify(tx_hash: bytes, answer: bytes | RpcError) -> Answer:
 class Broadcaster:
     """The one write path (RPC-1). It never retries and never hedges: a retry is the caller's, with the same bytes."""
 
-    def __init__(self, writes: Reads, endpoint: str) -> None:
+    def __init__(self, writes: Writes, endpoint: str) -> None:
         self._writes = writes
         self.endpoint = endpoint
 
     async def send(self, tx_hash: bytes, raw: Opaque) -> Answer:
         """Send the bytes once. The caller has them in the journal already (I4)."""
-        try:
-            answer: bytes | RpcError = await self._writes.ask(methods.send_raw_transaction(raw.reveal()))
-        except RpcError as error:
-            answer = error
+        (answer,) = await self.send_in_turn([(tx_hash, raw)])
+        return answer
+
+    async def send_in_turn(self, signed: Sequence[tuple[bytes, Opaque]]) -> list[Answer]:
+        """Send each once, in their order, in as few requests as the endpoint takes; each has an answer of its own.
+
+        Where a request gave none, what it carried is `unknown`: the node may have it.
+        """
+        step("broadcast.before_send")
+        calls = [methods.send_raw_transaction(raw.reveal()) for _, raw in signed]
+        answers = [await self._alone(calls[0])] if len(calls) == 1 else await self._writes.ask_in_turn(calls)
         step("broadcast.after_send")
-        return classify(tx_hash, answer)
+        return [classify(tx_hash, answer) for (tx_hash, _), answer in zip(signed, answers, strict=True)]
+
+    async def _alone(self, call: Question[bytes]) -> bytes | RpcError:
+        try:
+            return await self._writes.ask(call)
+        except RpcError as error:
+            return error

@@ -27,10 +27,10 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
-from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
+from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
     Allocation,
@@ -85,14 +85,14 @@ class Executor:
         coordination: Coordination,
         custody: Custody,
         reads: Reads,
-        broadcaster: Broadcaster,
+        sending: Sending,
         settings: TransactionSettings,
         signers: tuple[Address, ...],
     ) -> None:
         self._database = database
         self._custody = custody
         self._reads = reads
-        self._broadcaster = broadcaster
+        self._sending = sending
         self._settings = settings
         self._signers = signers
         self.journal = Journal(database, coordination, settings)
@@ -141,9 +141,9 @@ class Executor:
                 if isinstance(signed, WouldRevert):
                     return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
                 await self.persistences.submit(Persistence(attempt, signed))
-                return await self._send(attempt, signed.tx_hash, signed.raw)
+                return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
-                return await self._send(attempt, *await self._unsealed(lineage))
+                return await self._send(attempt, lineage, *await self._unsealed(lineage))
             case "broadcast":
                 return await self._look_before_sending(attempt, lineage)
             case _:
@@ -221,9 +221,9 @@ class Executor:
         tx_hash = lineage.active_tx_hash
         if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
             answer = Answer("already_known", "found by its hash")
-            await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+            await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
             return Ended()
-        return await self._send(attempt, *await self._unsealed(lineage))
+        return await self._send(attempt, lineage, *await self._unsealed(lineage))
 
     async def _unsealed(self, lineage: Lineage) -> tuple[bytes, Opaque]:
         async with self._database.connection() as connection:
@@ -231,10 +231,10 @@ class Executor:
         sealed, binding = store.sealed_of(rows[0])
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
-    async def _send(self, attempt: Attempt, tx_hash: bytes, raw: Opaque) -> Outcome:
+    async def _send(self, attempt: Attempt, lineage: Lineage, tx_hash: bytes, raw: Opaque) -> Outcome:
         self.halts.refuse()
-        answer = await self._broadcaster.send(tx_hash, raw)
-        await self._marks.submit(Mark(attempt, tx_hash, self._broadcaster.endpoint, answer))
+        answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
+        await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
         if not answer.is_out:
             raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
         log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)

@@ -10,7 +10,7 @@ import trio
 
 from nursery.periodic import every
 from rpc.errors import RpcError
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.errors import StorageError
@@ -26,6 +26,7 @@ from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
 
@@ -44,7 +45,7 @@ class Transactions:
         custody: Custody,
         reads: Reads,
         truth: ChainTruth,
-        writes: Reads,
+        writes: Writes,
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
@@ -53,8 +54,8 @@ class Transactions:
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
-        broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
+        sending = Sending(Broadcaster(writes, write_endpoint))
+        self._executor = Executor(database, coordination, custody, reads, sending, settings, self._signers)
         self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
         superseding = Superseding(database, coordination, truth, settings)
         self._reconciler = Reconciler(
@@ -62,7 +63,7 @@ class Transactions:
             coordination,
             custody,
             truth,
-            broadcaster,
+            sending,
             self._executor,
             settings,
             # What the chain took back lives again before anything else is concluded from the chain.

@@ -18,7 +18,6 @@ from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
 from tayho.transactions.executor import Executor
 from tayho.transactions.halts import held_unhalted
@@ -31,6 +30,7 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
+from tayho.transactions.sending import Outgoing, Sending
 from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSettings, WouldRevert
 
 log = structlog.get_logger("tayho.reconciler")
@@ -50,7 +50,7 @@ class Reconciler:
         coordination: Coordination,
         custody: Custody,
         truth: ChainTruth,
-        broadcaster: Broadcaster,
+        sending: Sending,
         executor: Executor,
         settings: TransactionSettings,
         steps: Sequence[Step] = (),
@@ -60,7 +60,7 @@ class Reconciler:
         self._coordination = coordination
         self._custody = custody
         self._truth = truth
-        self._broadcaster = broadcaster
+        self._sending = sending
         self._executor = executor
         self._settings = settings
         self._steps = tuple(steps)
@@ -177,9 +177,11 @@ class Reconciler:
                 [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
             ended = {row["lineage_id"] for row in rows}
-            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
+            # Of a job that goes on without its lineage: to end it with what became of the lineage would be a lie.
+            owned = {row["lineage_id"] for row in rows if not row["is_disowned"]}
+            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in owned]
             if drifted:
-                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
+                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} changed under us")
         step("reconcile.after_finalise")
         log.info("lineages_final", lineages=len(ended), head=view.head_block_number)
 
@@ -202,13 +204,14 @@ class Reconciler:
             rows = await store.SEALED_MEMBERS(connection, wanted)
         sealed = [store.sealed_of(row) for row in rows]
         opened = await self._custody.unseal_many(sealed)
-        answered: list[tuple[bytes, Answer]] = []
+        outgoing: list[Outgoing] = []
         for (_, binding), raw in zip(sealed, opened, strict=True):
             if isinstance(raw, Exception):
                 log.error("seal_broken", tx_hash=f"0x{binding.tx_hash.hex()}", error=str(raw))
                 continue
-            answered.append((binding.tx_hash, await self._broadcaster.send(binding.tx_hash, raw)))
-        await self._record(answered)
+            outgoing.append(Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw))
+        answers = await self._sending.send_many(outgoing)
+        await self._record([(one.tx_hash, answer) for one, answer in zip(outgoing, answers, strict=True)])
         step("reconcile.after_rebroadcast")
 
     async def _record(self, answered: Sequence[tuple[bytes, Answer]]) -> None:
@@ -216,7 +219,7 @@ class Reconciler:
             await store.RECORD_BROADCASTS(
                 tx,
                 [tx_hash for tx_hash, _ in answered],
-                [self._broadcaster.endpoint for _ in answered],
+                [self._sending.endpoint for _ in answered],
                 [answer.kind for _, answer in answered],
                 [answer.reason for _, answer in answered],
                 [answer.detail for _, answer in answered],

@@ -28,6 +28,8 @@ _WORKER = "tests/coordination/test_worker.py"
 _BALLOTS = "tests/rpc/test_ballots.py"
 _HEADS = "tests/rpc/test_heads.py"
 _LIARS = "tests/transactions/test_liars.py"
+_SENDING = "tests/transactions/test_sending.py"
+_SENDING_FILE = "tayho/transactions/sending.py"
 _LIMITS = "tests/coordination/test_limits.py"
 _PAUSES = "tests/coordination/test_control_pauses.py"
 _OUTBOX = "sql/coordination/outbox.sql"
@@ -311,5 +313,19 @@ GUARDS = (
         "quorum = Quorum(voters, _tell_contested)",
         "quorum = Quorum(voters[:1], _tell_contested)",
         f"{_LIARS}::test_a_receipt_that_one_liar_invents_ends_nothing",
+    ),
+    Guard(
+        "a lane has sends in one batch at a time",
+        _SENDING_FILE,
+        "if lane and signer not in self._busy]",
+        "if lane]",
+        f"{_SENDING}::test_a_lane_waits_for_its_batch_and_others_do_not",
+    ),
+    Guard(
+        "what a cancelled caller carried for others goes out again",
+        _SENDING_FILE,
+        "            self._enqueue(entry for entry in batch if entry.answer is None and not entry.caller.has_left)\n",
+        "",
+        f"{_SENDING}::test_a_cancelled_caller_cuts_off_nobody_else",
     ),
 )

@@ -22,6 +22,7 @@ from tayho.protocol import abi, artifacts
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import BroadcastDoubtful
 from tayho.transactions.executor import execute_or_postpone
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage, Persistence, WouldRevert
 from tests.invariants import check_invariants
 from tests.transactions.conftest import Engine, any_call
@@ -146,11 +147,11 @@ async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> N
     fails
     and keeps the lineage; the next one hears `already known` or finds it mined; one effect."""
     (attempt,) = await engine.attempts(1)
-    healthy = engine.executor._broadcaster  # pyright: ignore[reportPrivateUsage]
-    engine.executor._broadcaster = Broadcaster(LosesAnswers(engine.node), "node")  # pyright: ignore[reportPrivateUsage]
+    healthy = engine.executor._sending  # pyright: ignore[reportPrivateUsage]
+    engine.executor._sending = Sending(Broadcaster(LosesAnswers(engine.node), "node"))  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(BroadcastDoubtful):
         await _execute(engine, attempt)
-    engine.executor._broadcaster = healthy  # pyright: ignore[reportPrivateUsage]
+    engine.executor._sending = healthy  # pyright: ignore[reportPrivateUsage]
     assert len(await _members(engine)) == 1
     await engine.tick_and_mine(3)
     assert await engine.plane.state(attempt.job_id) == "completed"

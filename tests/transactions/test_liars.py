@@ -19,6 +19,7 @@ from rpc.reads import Reads
 from rpc.values import Header, Log, Receipt
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tayho.voters import truth_of
 from tests.rpc.voting import fields_voted, forgeries_of
@@ -74,7 +75,7 @@ def reconciler(engine: Engine, *voters: Member) -> Reconciler:
         engine.plane.coordination,
         engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
         truth_of(voters),
-        Broadcaster(engine.node, "node"),
+        Sending(Broadcaster(engine.node, "node")),
         engine.executor,
         engine.settings,
     )
@@ -257,7 +258,7 @@ async def test_a_receipt_that_one_liar_invents_ends_nothing(engine: Engine) -> N
 
     async def tick(*lies: Lie) -> None:
         looking = reconciler(engine, *three(engine, *lies))
-        looking._broadcaster = Broadcaster(Refuses(), "node")  # pyright: ignore[reportPrivateUsage]
+        looking._sending = Sending(Broadcaster(Refuses(), "node"))  # pyright: ignore[reportPrivateUsage]
         await looking.tick()
 
     await tick(invent)

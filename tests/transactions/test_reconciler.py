@@ -16,7 +16,7 @@ from rpc import methods
 from rpc.errors import EndpointFault, Malformed, NoQuorum, RpcError, RpcRefused, Transport
 from rpc.member import Member
 from rpc.reads import Call as Question
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from storage.database import Database
 from tayho.kernel.jobs import Attempt, Ended
 from tayho.kernel.steps import on_step
@@ -24,6 +24,7 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.journal import Journal
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tayho.voters import truth_of
 from tests.coordination.test_races import PLANS, locked_before_the_middle, planning, turn_around, until_waiting
@@ -116,18 +117,18 @@ class Agrees:
         assert isinstance(raw, str)
         return cast("T", keccak(hexstr=raw))
 
-    async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+    async def ask_in_turn(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
         return [await self.ask(call) for call in calls]
 
 
-def _reconciler(engine: Engine, voter: Member, writes: Reads | None = None) -> Reconciler:
+def _reconciler(engine: Engine, voter: Member, writes: Writes | None = None) -> Reconciler:
     """Another replica's reconciler over the same journal, with a view of the chain of its own."""
     return Reconciler(
         engine.plane.database,
         engine.plane.coordination,
         engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
         truth_of([voter]),
-        Broadcaster(writes or engine.node, "node"),
+        Sending(Broadcaster(writes or engine.node, "node")),
         engine.executor,
         engine.settings,
     )

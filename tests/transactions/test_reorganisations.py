@@ -288,14 +288,17 @@ async def test_a_look_reaches_the_head_however_many_blocks_decided(
     """Goal: a busy chain hides nothing behind its own past. Method: a job in every block, for longer than twice the
     lookback; the newest that is final goes; the very next tick finds it."""
     monkeypatch.setattr(reorganising, "BLOCKS_BEYOND", 1)
-    busy = Healing.of(healing.engine, reorg_lookback_blocks=4)
-    replica = busy.replica()
-    for turn in range(4):
-        effects = await busy.completed(replica, 3, f"turn-{turn}")
+    busy = Healing.of(healing.engine, reorg_lookback_blocks=8)
+    replica, effects = busy.replica(), list[Effect]()
+    for turn in range(20):
+        effects += await busy.sent(1, f"turn-{turn}")
         await replica.tick()
+    await busy.mine(CONFIRMATIONS)
+    await replica.tick()
+    assert await busy.states(effects) == ["completed"] * 20
     await busy.reorganise(CONFIRMATIONS + 1)
     await replica.tick()
-    assert await busy.states(effects) == ["completed", "completed", "retry"]
+    assert await busy.states(effects) == ["completed"] * 19 + ["retry"]
     await busy.settle(replica, effects)
 
 
