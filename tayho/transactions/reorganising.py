@@ -20,6 +20,7 @@ from tayho.transactions import store
 from tayho.transactions.halts import Halts, held_unhalted
 from tayho.transactions.reorganising_rules import (
     Block,
+    Boundary,
     Ended,
     Judgement,
     Replaced,
@@ -63,8 +64,8 @@ class Reorganisations:
         """
         if not self._is_remembered:
             boundary = await self._boundary()
-            if boundary is not None:
-                self._truth.heads.seed_final(boundary.number, boundary.hash)
+            if boundary is not None and not boundary.is_void:
+                self._truth.heads.seed_final(boundary.block.number, boundary.block.hash)
             self._is_remembered = True
         try:
             return await tick()
@@ -90,12 +91,12 @@ class Reorganisations:
             # From here on this process finds a change of it at every look, before anything is concluded.
             await self._truth.heads.final(judgement.boundary.number, self._settings.reorg_lookback_blocks)
 
-    async def _boundary(self) -> Block | None:
+    async def _boundary(self) -> Boundary | None:
         async with self._database.connection() as connection:
             row = await store.BOUNDARY(connection, *self._pool)
-        return None if row is None else Block(row["block_number"], row["block_hash"])
+        return None if row is None else Boundary(Block(row["block_number"], row["block_hash"]), row["is_void"])
 
-    async def _judge(self, head: Header, boundary: Block | None) -> Judgement:
+    async def _judge(self, head: Header, boundary: Boundary | None) -> Judgement:
         lookback = self._settings.reorg_lookback_blocks
         above, blocks_max = first_looked_at(boundary, head.number, lookback), 2 * lookback + BLOCKS_BEYOND
         async with self._database.connection() as connection:
@@ -106,10 +107,11 @@ class Reorganisations:
             # Those above were not looked at: the boundary stays below them, and the next tick goes on from there.
             final_number = min(final_number, deciding[-1].number - 1)
         heights = {block.number for block in deciding} | {final_number}
-        if boundary is not None and boundary.number <= head.number:
-            heights.add(boundary.number)
+        final = None if boundary is None or boundary.is_void else boundary.block
+        if final is not None and final.number <= head.number:
+            heights.add(final.number)
         canonical = await self._truth.heads.headers_at(sorted(heights))
-        return judge(deciding, boundary, canonical, final_number + lookback, lookback)
+        return judge(deciding, final, canonical, final_number + lookback, lookback)
 
     async def _move(self, boundary: Block) -> None:
         """Nothing rests below on a block that is not canonical: a signal of one would have been written down first."""

@@ -467,7 +467,7 @@ async def _nothing_moves(world: Healing, effect: Effect) -> None:
 
 async def test_who_has_resolved_a_halt_is_not_contradicted(healing: Healing) -> None:
     """Goal: an operator's word stands. Method: the halt is resolved; the process that found it says so no more,
-    though it still refuses; one that is started then takes the chain as it is, and goes on."""
+    though it still refuses; one that is started then takes the chain as it is: what it lacks is taken back and done."""
     replica = healing.replica()
     (effect,) = await healing.completed(replica, 1)
     await healing.mine(LOOKBACK + 1)
@@ -483,5 +483,24 @@ async def test_who_has_resolved_a_halt_is_not_contradicted(healing: Healing) -> 
     later = healing.replica(name="two")
     await later.tick()
     assert not await later.halts.open()
-    (boundary,) = await healing.rows("SELECT moved_by, block_number FROM transactions.boundaries")
+    assert await healing.states([effect]) == ["retry"], "the chain as it is has no effect of this job"
+    await healing.settle(later, [effect])
+    assert not await later.halts.open()
+    (boundary,) = await healing.rows("SELECT moved_by FROM transactions.boundaries")
     assert boundary["moved_by"] == "two"
+
+
+async def test_a_chain_that_began_anew_takes_nothing_of_the_old_one_back(healing: Healing) -> None:
+    """Goal: TX-14 beside TX-6. Method: a job completes, its lane begins another world, and the new chain grows past the
+    height of the old receipt: nothing is revived, and nothing halts."""
+    replica = healing.replica()
+    (effect,) = await healing.completed(replica, 1)
+    row = await healing.lineage(effect)
+    await healing.rows(
+        "UPDATE transactions.lanes SET world = world + 1, first_nonce = next_nonce WHERE signer = $1", row["signer"]
+    )
+    await healing.reorganise(await healing.depth_of(effect))
+    await healing.replica(name="two").tick()
+    assert await healing.states([effect]) == ["completed"]
+    assert not await healing.rows("SELECT FROM transactions.reorganisations")
+    assert not await healing.rows("SELECT FROM transactions.halts")
