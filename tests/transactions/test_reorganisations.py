@@ -175,20 +175,31 @@ class _Branches:
         assert head is not None
         self._timestamp = head.timestamp_seconds + 1_000
         self._snapshot = await self._world.ask("evm_snapshot")
+        await self._make_the_next_block_the_same()
+
+    async def _make_the_next_block_the_same(self) -> None:
         await self._world.ask("evm_setNextBlockTimestamp", self._timestamp)
+        # To go back to a snapshot does not bring its base fee back.
+        await self._world.ask("anvil_setNextBlockBaseFeePerGas", hex(10**9))
 
     async def other(self) -> None:
         await self._back()
         await self._world.mine(self._length)
+        await self._world.ask("evm_setAutomine", True)
 
     async def first(self, raw: str) -> None:
         await self._back()
-        await self._world.ask("evm_setNextBlockTimestamp", self._timestamp)
+        await self._make_the_next_block_the_same()
         await self._world.engine.node.ask(methods.send_raw_transaction(bytes.fromhex(raw[2:])))
+        await self._world.mine(1)
+        await self._world.ask("evm_setAutomine", True)
         await self._world.mine(self._length)
 
     async def _back(self) -> None:
+        """The node mines nothing by itself from here on, and has nothing to mine."""
+        await self._world.ask("evm_setAutomine", False)
         assert await self._world.ask("evm_revert", self._snapshot)
+        await self._world.ask("anvil_dropAllTransactions")
         self._snapshot = await self._world.ask("evm_snapshot")
         self._length += 2
 
