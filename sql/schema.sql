@@ -545,7 +545,7 @@ CREATE TABLE transactions.events (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     occurred_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT events_pkey PRIMARY KEY (event_id),
-    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text])))
+    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text, 'bump_requested'::text, 'cancel_requested'::text])))
 );
 
 CREATE TABLE transactions.findings (
@@ -557,8 +557,22 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE transactions.foreign_nonces (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    world integer NOT NULL,
+    nonce bigint NOT NULL,
+    tx_hash bytea,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT foreign_nonces_pkey PRIMARY KEY (chain_id, signer, world, nonce),
+    CONSTRAINT foreign_nonces_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT foreign_nonces_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT foreign_nonces_tx_hash_check CHECK ((octet_length(tx_hash) = 32)),
+    CONSTRAINT foreign_nonces_world_check CHECK ((world >= 1))
 );
 
 CREATE TABLE transactions.halts (
@@ -593,6 +607,8 @@ CREATE TABLE transactions.lanes (
     pending_nonce bigint,
     balance_wei numeric(78,0),
     is_delegated boolean DEFAULT false NOT NULL,
+    is_low boolean DEFAULT false NOT NULL,
+    is_pool_dropped boolean DEFAULT false NOT NULL,
     observed_at timestamp with time zone,
     registered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT lanes_pkey PRIMARY KEY (chain_id, signer),
@@ -745,6 +761,8 @@ ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KE
 
 ALTER TABLE transactions.findings ADD CONSTRAINT findings_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
 
+ALTER TABLE transactions.foreign_nonces ADD CONSTRAINT foreign_nonces_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
 ALTER TABLE transactions.halts ADD CONSTRAINT halts_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
@@ -838,6 +856,8 @@ CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.br
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON transactions.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER foreign_nonces_append_only BEFORE DELETE OR UPDATE ON transactions.foreign_nonces FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER halts_immutable BEFORE UPDATE OF halt_id, chain_id, environment, role, kind, evidence, raised_by, raised_at ON transactions.halts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

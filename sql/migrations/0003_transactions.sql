@@ -35,6 +35,10 @@ CREATE TABLE transactions.lanes (
     balance_wei numeric(78, 0) CHECK (balance_wei >= 0),
     -- The account carries EIP-7702 code: nodes take one transaction in flight from it, and no gaps (TX-15).
     is_delegated boolean NOT NULL DEFAULT false,
+    -- The balance comes near what would close the lane; said before it does.
+    is_low boolean NOT NULL DEFAULT false,
+    -- The voters' pools have lost what they had taken; false again when they show it.
+    is_pool_dropped boolean NOT NULL DEFAULT false,
     observed_at timestamptz,
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (chain_id, signer),

@@ -35,7 +35,11 @@ CREATE TABLE transactions.events (
     lineage_id uuid NOT NULL REFERENCES transactions.lineages,
     job_id uuid,
     kind text NOT NULL CHECK (
-        kind IN ('mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released')
+        kind IN (
+            'mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released',
+            -- What an operator wished; who and why are in the detail (TX-10).
+            'bump_requested', 'cancel_requested'
+        )
     ),
     tx_hash bytea,
     detail jsonb NOT NULL DEFAULT '{}',
@@ -52,7 +56,7 @@ CREATE TABLE transactions.findings (
     signer bytea NOT NULL CHECK (octet_length(signer) = 20),
     kind text NOT NULL CHECK (
         kind IN (
-            'foreign_nonce', 'dropped_mempool', 'underfunded', 'funded', 'blocked', 'unblocked', 'delegated',
+            'foreign_nonce', 'dropped_mempool', 'low_balance', 'underfunded', 'funded', 'blocked', 'unblocked', 'delegated',
             'undelegated', 'superseded', 'revival_conflict', 'world_adopted', 'world_restarted'
         )
     ),
@@ -63,6 +67,20 @@ CREATE TABLE transactions.findings (
 );
 CREATE INDEX findings_of_lane ON transactions.findings (chain_id, signer, found_at);
 CREATE TRIGGER findings_append_only BEFORE UPDATE OR DELETE ON transactions.findings
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+-- Nonces of our lanes that somebody else used: no lineage has them, and the fence has gone past (I5, TX-9).
+CREATE TABLE transactions.foreign_nonces (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL CHECK (octet_length(signer) = 20),
+    world integer NOT NULL CHECK (world >= 1),
+    nonce bigint NOT NULL CHECK (nonce >= 0),
+    tx_hash bytea CHECK (octet_length(tx_hash) = 32),
+    found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (chain_id, signer, world, nonce),
+    FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes
+);
+CREATE TRIGGER foreign_nonces_append_only BEFORE UPDATE OR DELETE ON transactions.foreign_nonces
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 -- Why nothing is signed, sent or finalised for a pool until an operator says otherwise (TX-6, TX-14).

@@ -136,6 +136,17 @@ class Coordination(Protocol):
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
         ...
 
+    async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
+        """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.
+
+        Returns the jobs that had one and are open. A running attempt of theirs is fenced off and not counted.
+        """
+        ...
+
+    async def let_go_of_lineage_if_current(self, tx: Connection, attempt: Attempt) -> bool:
+        """The attempt goes on without a nonce: its lineage is given up unsigned in `tx`. False when it is stale."""
+        ...
+
     async def lock_jobs(self, tx: Connection, job_ids: Sequence[UUID]) -> None:
         """Hold the jobs, whatever their state, until `tx` ends: before their lineages are looked at and changed."""
         ...

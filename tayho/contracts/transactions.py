@@ -10,31 +10,48 @@ from typing import Protocol
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions.errors import (
+    ActRefused,
     BroadcastDoubtful,
     EstimateAbsurd,
+    FillerNeeded,
     LaneTaken,
     LineageDrifted,
+    LineageEnded,
+    LineageUnknown,
     MarketAboveCeiling,
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
+    NothingSigned,
     PoolHalted,
     TransactionError,
+    UnderBlock,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
     Allocation,
     Answer,
     AnswerKind,
     Fee,
+    FeeCapped,
+    FillerNeeds,
+    Finding,
+    FindingKind,
     Foreign,
     Halt,
     HaltKind,
+    LaneFacts,
     LaneStatus,
     Lineage,
     LineageRecord,
     Mark,
+    Market,
     MemberRecord,
+    OpenMember,
     Ours,
+    Outgoing,
     Persistence,
     Resolution,
     SignedMember,
@@ -46,27 +63,41 @@ from tayho.transactions.types import (
 )
 
 __all__ = [
+    "ActRefused",
     "Allocation",
     "Answer",
     "AnswerKind",
     "BroadcastDoubtful",
     "EstimateAbsurd",
     "Fee",
+    "FeeCapped",
+    "FillerNeeded",
+    "FillerNeeds",
+    "Finding",
+    "FindingKind",
     "Foreign",
     "Halt",
     "HaltKind",
+    "LaneFacts",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
     "LineageDrifted",
+    "LineageEnded",
     "LineageRecord",
+    "LineageUnknown",
     "Mark",
+    "Market",
     "MarketAboveCeiling",
     "MarketAbsurd",
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
+    "NothingSigned",
+    "OpenMember",
     "Ours",
+    "Outgoing",
     "Persistence",
     "PoolHalted",
     "Resolution",
@@ -75,9 +106,12 @@ __all__ = [
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "UnderBlock",
     "Unidentified",
     "UsedUp",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -85,7 +119,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:

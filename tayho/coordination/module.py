@@ -164,6 +164,19 @@ class Coordination(JobReader):
         )
         return store.ids_of(rows)
 
+    async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
+        """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.
+
+        Returns the jobs that had one and are open. A running attempt of theirs is fenced off and not counted.
+        """
+        await store.LOCK_JOBS(tx, job_ids)
+        return store.ids_of(await store.RELEASE_LINEAGES(tx, job_ids, reason))
+
+    async def let_go_of_lineage_if_current(self, tx: Connection, attempt: Attempt) -> bool:
+        """The attempt goes on without a nonce: its lineage is given up unsigned in `tx`. False when it is stale."""
+        rows = await store.LET_GO_OF_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of([attempt]).arguments())
+        return bool(rows)
+
     async def lock_jobs(self, tx: Connection, job_ids: Sequence[UUID]) -> None:
         """Hold the jobs, whatever their state, until `tx` ends: before their lineages are looked at and changed."""
         await reviving.lock_jobs(tx, job_ids)

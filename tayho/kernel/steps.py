@@ -36,6 +36,14 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_fire",
         # transactions
         "lane.after_register",
+        "lane.after_observe",
+        "lane.after_state",
+        "lane.after_foreign",
+        "lane.after_block",
+        "lane.after_reopen",
+        "world.after_anchor",
+        "world.after_adopt",
+        "world.after_restart",
         "halt.after_raise",
         "halt.after_resolve",
         "journal.after_allocate",
@@ -56,6 +64,12 @@ STEPS: frozenset[str] = frozenset(
         "supersede.after_hold",
         "supersede.after_release",
         "supersede.after_decide",
+        "replace.after_wish",
+        "replace.after_sign",
+        "replace.after_persist",
+        "replace.after_send",
+        "replace.after_abandon",
+        "hold.after_change",
     }
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 import trio
 
@@ -27,12 +29,15 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
+from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
+from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
+    DYNAMIC,
     Allocation,
     Answer,
     Fee,
@@ -54,6 +59,8 @@ ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
 HALT_DELAY_SECONDS = 10
+TAKEN_DELAY_SECONDS = 10
+BLOCKED_DELAY_SECONDS = 1
 
 
 # What a call is checked with before its gas and the market's fee are known.
@@ -61,7 +68,15 @@ PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
 
-def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_limit: int, fee: Fee) -> SigningRequest:
+def signing_request(
+    chain_id: int,
+    signer: Address,
+    nonce: int,
+    call: Call,
+    gas_limit: int,
+    fee: Fee,
+    transaction_type: int = DYNAMIC,
+) -> SigningRequest:
     """The transaction as custody is asked for it."""
     return SigningRequest(
         chain_id=chain_id,
@@ -73,6 +88,7 @@ def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_
         gas_limit=gas_limit,
         max_fee_per_gas_wei=fee.max_fee_per_gas_wei,
         max_priority_fee_per_gas_wei=fee.max_priority_fee_per_gas_wei,
+        transaction_type=transaction_type,
     )
 
 
@@ -95,8 +111,10 @@ class Executor:
         self._sending = sending
         self._settings = settings
         self._signers = signers
+        self.fee_market = FeeMarket(reads)
         self.journal = Journal(database, coordination, settings)
         self.halts = Halts(database, settings)
+        self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
@@ -122,6 +140,11 @@ class Executor:
         """
         self.halts.refuse()
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
+        if lineage is not None and lineage.state == "allocated" and await self.journal.is_taken(lineage):
+            # Signed for it, the bytes could never be mined. It is let go when that cannot be reorganised any more.
+            return Postponed(
+                f"nonce {lineage.nonce} of {lineage.signer} was used by somebody else", TAKEN_DELAY_SECONDS
+            )
         if lineage is None or lineage.state == "allocated":
             revalidation = await kind.revalidate(job, self._reads)
             if isinstance(revalidation, NotActionable):
@@ -139,7 +162,7 @@ class Executor:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
                 if isinstance(signed, WouldRevert):
-                    return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
+                    return await self._would_revert(attempt, lineage, signed)
                 await self.persistences.submit(Persistence(attempt, signed))
                 return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
@@ -156,7 +179,8 @@ class Executor:
         simulated = await self._simulate_with_any(call)
         if isinstance(simulated, WouldRevert):
             return NotActionable(f"would revert: {simulated.reason}")
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee)
+        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        await self.blocked.reopen_where(partial(self._simulate, call=call))
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
@@ -167,10 +191,10 @@ class Executor:
                         await room.wait()
         return Postponed("no lane of the pool has room")
 
-    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:
+    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
         refusals = await self._custody.refusals(
-            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee)
+            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee, transaction_type)
         )
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
@@ -184,9 +208,19 @@ class Executor:
             simulated = await self._simulate(signer, call)
         return simulated
 
+    async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
+        """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
+        reason = f"would revert: {reverted.reason}"
+        if not isinstance(await self._simulate_with_any(lineage.call), Simulated):
+            return await self._give_up(attempt, lineage, reason)
+        # Once more, after the others: not a revert of a moment ago is compared with a success of now.
+        if isinstance(await self._simulate(lineage.signer, lineage.call), Simulated):
+            return Postponed(f"{lineage.signer} {reason}, and a moment later it does not")
+        await self.blocked.block(attempt, lineage, f"the call reverts for this signer alone ({reverted.reason})")
+        return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
+
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
-        settings = self._settings
-        return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
+        return await simulate(self._reads, self.fee_market, sender, call, self._settings.fee_wei_max)
 
     async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
         """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
@@ -201,6 +235,7 @@ class Executor:
                 lineage.call,
                 simulated.gas_limit,
                 simulated.fee,
+                simulated.transaction_type,
             ),
             Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
         )
@@ -214,6 +249,7 @@ class Executor:
             key_id=signed.sealed.key_id,
             cipher_nonce=signed.sealed.cipher_nonce,
             ciphertext=signed.sealed.ciphertext,
+            transaction_type=simulated.transaction_type,
         )
 
     async def _look_before_sending(self, attempt: Attempt, lineage: Lineage) -> Outcome:

@@ -32,6 +32,11 @@ class Halts:
         self._settings = settings
         self._seen: tuple[Halt, ...] = ()
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether the last look saw a halt."""
+        return bool(self._seen)
+
     async def open(self) -> list[Halt]:
         """The halts that are open now, the oldest first. Raises StorageError."""
         settings = self._settings

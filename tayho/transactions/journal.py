@@ -43,6 +43,12 @@ class Journal:
             row = await store.LIVE_OF_JOB(connection, job_id)
         return None if row is None else store.lineage_of(row)
 
+    async def is_taken(self, lineage: Lineage) -> bool:
+        """Whether the chain was last seen beyond the lineage's nonce, which nothing of ours was signed for."""
+        async with self._database.connection() as connection:
+            latest = await store.LATEST_OF_LANE(connection, lineage.chain_id, lineage.signer.value)
+        return latest is not None and latest > lineage.nonce
+
     async def allocate_many(self, allocations: Sequence[Allocation]) -> Sequence[Lineage | Exception]:
         """A lineage for each current attempt that a lane has room for; else StaleAttempt or NoLaneOpen in its place.
 
@@ -188,11 +194,13 @@ class Journal:
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
         """Give an unsigned allocation up: the nonce is released or filled, and the job ends `not_actionable` (TX-3).
 
-        Raises StaleAttempt when the attempt is not current.
+        Raises StaleAttempt when the attempt is not current, PoolHalted.
         """
         async with self._database.transaction() as tx:
             if not await self._coordination.release_lineage_if_current(tx, attempt, reason):
                 raise StaleAttempt(attempt)
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             row = await store.ABANDON_UNSIGNED(
                 tx,
                 lineage.lineage_id,

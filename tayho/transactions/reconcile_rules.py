@@ -10,20 +10,7 @@ from attrs import frozen
 
 from rpc.values import Receipt
 from tayho.kernel.address import Address
-from tayho.transactions.types import Fee
-
-
-@frozen
-class OpenMember:
-    """One signed transaction under which an open lineage may be mined."""
-
-    tx_hash: bytes
-    member_number: int
-    state: str
-    is_cancellation: bool
-    transaction_type: int
-    gas_limit: int
-    fee: Fee
+from tayho.transactions.types import OpenMember
 
 
 @frozen

@@ -30,8 +30,8 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
-from tayho.transactions.sending import Outgoing, Sending
-from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSettings, WouldRevert
+from tayho.transactions.sending import Sending
+from tayho.transactions.types import Answer, Lineage, Outgoing, Persistence, TransactionSettings, WouldRevert
 
 log = structlog.get_logger("tayho.reconciler")
 

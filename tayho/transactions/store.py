@@ -11,8 +11,17 @@ from tayho.contracts.custody import SealBinding, SealedTransaction
 from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
-from tayho.transactions.reconcile_rules import OpenMember
-from tayho.transactions.types import Fee, Halt, LaneStatus, Lineage, LineageRecord, MemberRecord
+from tayho.transactions.replacing.types import Candidate
+from tayho.transactions.types import (
+    Fee,
+    Halt,
+    LaneFacts,
+    LaneStatus,
+    Lineage,
+    LineageRecord,
+    MemberRecord,
+    OpenMember,
+)
 
 REGISTER_POOL = command("transactions/lanes.register_pool")
 REGISTER_LANE = command("transactions/lanes.register_lane")
@@ -64,6 +73,34 @@ OPEN_HALTS = many("transactions/halts.open_halts")
 RESOLVE_HALTS = many("transactions/halts.resolve_halts")
 UNMARK_POOL = command("transactions/halts.unmark_pool")
 
+LANE_FACTS = many("transactions/lane_watch.lane_facts")
+OBSERVE_LANES = many("transactions/lane_watch.observe_lanes")
+CHANGE_LANES_IF_UNCHANGED = many("transactions/lane_watch.change_lanes_if_unchanged")
+RECORD_FINDINGS = command("transactions/lane_watch.record_findings")
+ADVANCE_FENCES = many("transactions/lane_watch.advance_fences")
+ALLOCATED_BELOW = many("transactions/lane_watch.allocated_below")
+BLOCK_LANE = many("transactions/lane_watch.block_lane")
+REOPEN_BLOCKED = many("transactions/lane_watch.reopen_blocked")
+BLOCKED_LANES = many("transactions/lane_watch.blocked_lanes")
+LATEST_OF_LANE = scalar("transactions/lane_watch.latest_of_lane")
+
+ANCHOR = one("transactions/world.anchor")
+RAISE_ANCHOR = command("transactions/world.raise_anchor")
+SET_ANCHOR = command("transactions/world.set_anchor")
+LOCK_LANES = many("transactions/world.lock_lanes")
+OPEN_LINEAGES_OF_POOL = many("transactions/world.open_lineages_of_pool")
+SUPERSEDE_OPEN = many("transactions/world.supersede_open")
+BEGIN_WORLDS = command("transactions/world.begin_worlds")
+
+WANTING_REPLACEMENT = many("transactions/replacing.wanting_replacement")
+PERMIT_REPLACE = command("transactions/replacing.permit_replace")
+LOCK_REPLACEABLE = many("transactions/replacing.lock_replaceable")
+PERSIST_REPLACEMENTS = many("transactions/replacing.persist_replacements")
+CHANGE_HOLDS = many("transactions/replacing.change_holds")
+TELL_CANCELLED_UNSIGNED = command("transactions/replacing.tell_cancelled_unsigned")
+LOCK_NAMED = one("transactions/replacing.lock_named")
+WISH = many("transactions/replacing.wish")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
@@ -93,6 +130,12 @@ def open_member_of(row: Row) -> OpenMember:
     return value_from(OpenMember, row, state=row["member_state"], fee=fee)
 
 
+def candidate_of(row: Row) -> Candidate:
+    return value_from(
+        Candidate, row, lineage=lineage_of(row), active=open_member_of(row), tx_hashes=tuple(row["tx_hashes"])
+    )
+
+
 def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
     return value_from(
         LineageRecord,
@@ -107,3 +150,7 @@ def lineage_record_of(row: Row, members: Iterable[Row]) -> LineageRecord:
 
 def halt_of(row: Row) -> Halt:
     return value_from(Halt, row)
+
+
+def lane_facts_of(row: Row) -> LaneFacts:
+    return value_from(LaneFacts, row, status=lane_of(row))

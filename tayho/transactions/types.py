@@ -103,12 +103,67 @@ class Fee:
     max_fee_per_blob_gas_wei: int | None = None
 
 
+# The types that are signed (EIP-2718): with a gas price, and with EIP-1559's two fees.
+LEGACY, DYNAMIC = 0, 2
+
+
+@frozen
+class Market:
+    """What the chain asks after `block_number`, in wei per gas.
+
+    `base_fee_wei` is None on a chain without EIP-1559; then `tip_wei` is the whole gas price.
+    """
+
+    base_fee_wei: int | None
+    tip_wei: int
+    block_number: int
+
+    @property
+    def transaction_type(self) -> int:
+        """The type in which new transactions are signed for this market."""
+        return LEGACY if self.base_fee_wei is None else DYNAMIC
+
+    @property
+    def floor_wei(self) -> int:
+        """Below this nothing is mined now."""
+        return self.tip_wei if self.base_fee_wei is None else self.base_fee_wei
+
+
+@frozen
+class FeeCapped:
+    """The ceiling leaves no room for a replacement that nodes would take and that could be mined."""
+
+    reason: str
+
+
+@frozen
+class FillerNeeds:
+    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+
+    gas_limit: int
+    data_fee_wei: int
+
+
+@frozen
+class OpenMember:
+    """One signed transaction under which an open lineage may be mined."""
+
+    tx_hash: bytes
+    member_number: int
+    state: str
+    is_cancellation: bool
+    transaction_type: int
+    gas_limit: int
+    fee: Fee
+
+
 @frozen
 class Simulated:
-    """The call succeeds at the block asked: its gas limit and the market's fee."""
+    """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
     gas_limit: int
     fee: Fee
+    transaction_type: int = DYNAMIC
 
 
 @frozen
@@ -149,6 +204,16 @@ class SignedMember:
     ciphertext: bytes
     transaction_type: int = 2
     is_cancellation: bool = False
+
+
+@frozen
+class Outgoing:
+    """Signed bytes that are in the journal, on their way to a node."""
+
+    tx_hash: bytes
+    signer: Address
+    nonce: int
+    raw: Opaque
 
 
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
@@ -208,6 +273,41 @@ class Halt:
     evidence: Mapping[str, Json]
     raised_by: str
     raised_at: datetime
+
+
+@frozen
+class LaneFacts:
+    """A lane as PostgreSQL has it. What is in flight: open and in no block yet."""
+
+    status: LaneStatus
+    world: int
+    is_low: bool
+    is_pool_dropped: bool
+    value_in_flight_wei: int
+    gas_in_flight: int
+    gas_limit_max: int
+    # The highest nonce that a node took long enough ago for pools to show it.
+    broadcast_nonce_max: int | None
+    # The lowest nonce that is reserved and not signed.
+    allocated_nonce_min: int | None
+
+    @property
+    def signer(self) -> Address:
+        return self.status.signer
+
+
+FindingKind: TypeAlias = Literal[
+    "foreign_nonce", "dropped_mempool", "low_balance", "underfunded", "funded", "blocked", "unblocked", "delegated",
+    "undelegated", "world_adopted", "world_restarted",
+]  # fmt: skip
+
+
+@frozen
+class Finding:
+    """One thing that an operator should know of a lane, said once when it begins."""
+
+    kind: FindingKind
+    detail: Mapping[str, Json]
 
 
 @frozen

@@ -44,6 +44,13 @@ STAGED = {
     "schedule.after_fire",
     "journal.after_abandon",
     "reconcile.after_rebroadcast",
+    # tests/crash/test_replacing_steps.py dies at each.
+    "replace.after_wish",
+    "replace.after_sign",
+    "replace.after_persist",
+    "replace.after_send",
+    "replace.after_abandon",
+    "hold.after_change",
 }
 ORDINARY = sorted(STEPS - STAGED)
 
