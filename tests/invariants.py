@@ -43,7 +43,7 @@ async def check_invariants(
     For chains that lose no block: where a reorganisation was not noticed yet, only `check_always` holds. `foreign` are
     the hashes of what the test itself sent from one of our signers.
     """
-    await check_always(database, node, contract, Foreign({tx_hash: (b"", -1) for tx_hash in foreign}))
+    await check_always(database, node, contract, Foreign(dict.fromkeys(foreign, (b"", -1))))
     await check_evidence(database, node, contract, confirmations=0)
 
 
@@ -125,7 +125,8 @@ async def _check_lineages(connection: Connection) -> None:
     rows = await connection.fetch(
         """
         SELECT job_id FROM transactions.lineages
-        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted')
+        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted', 'cancelled')
+            AND (disowned_at IS NULL OR state = 'mined')
         GROUP BY job_id HAVING count(*) > 1
         """
     )

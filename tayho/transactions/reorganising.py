@@ -55,7 +55,6 @@ class Reorganisations:
         self._settings = settings
         self._pool = (settings.chain_id, settings.environment, settings.role)
         self._is_remembered = False
-        self._is_told = False
 
     async def watched(self, tick: Callable[[], Awaitable[bool]]) -> bool:
         """Do the tick; where it finds that a final block has changed, halt the pool. Raises what the tick raises.
@@ -122,9 +121,6 @@ class Reorganisations:
         step("reorg.after_boundary")
 
     async def _halt(self, violation: FinalityViolated) -> None:
-        """Once a process: who has resolved the halt restarts what found it, and must not be contradicted before."""
-        if self._is_told:
-            return
         log.error("finality_violated", error=str(violation))
         evidence: dict[str, Json] = {
             "block_number": violation.height,
@@ -133,7 +129,6 @@ class Reorganisations:
             "voters": list(violation.voters),
         }
         await self._halts.raise_halt("finality_violated", evidence)
-        self._is_told = True
 
     async def _record(self, head: Header, reorganised: Sequence[Replaced]) -> None:
         """In a transaction of its own, before anything moves because of it: whoever dies now leaves the signal."""
