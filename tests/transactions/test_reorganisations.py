@@ -463,6 +463,20 @@ async def test_a_restart_does_not_forget_what_is_final(healing: Healing) -> None
     await _nothing_moves(healing, effect)
 
 
+async def test_two_heads_are_held_to_one_boundary(healing: Healing) -> None:
+    """Goal: what one replica called final binds those that look at it later, though their own memory is empty. Method:
+    two run; only the first moves the boundary; then the block changes, and the second alone ticks."""
+    first, second = healing.replica(name="one"), healing.replica(name="two")
+    await second.tick()
+    (effect,) = await healing.completed(first, 1)
+    await healing.mine(LOOKBACK + 1)
+    await first.tick()
+    await healing.reorganise(await healing.depth_of(effect))
+    with pytest.raises(FinalityViolated):
+        await second.tick()
+    assert [halt.kind for halt in await second.halts.open()] == ["finality_violated"]
+
+
 async def _nothing_moves(world: Healing, effect: Effect) -> None:
     """Neither what was final, nor what is new."""
     assert (await world.lineage(effect))["state"] == "mined"
