@@ -426,15 +426,25 @@ GUARDS = (
     Guard(
         "the signal of a reorganisation is written down before anything moves",
         "tayho/transactions/reorganising.py",
-        "            await self._record(head, judgement.reorganised)\n            await self._revive_all(judgement.reorganised)\n",
-        "            await self._revive_all(judgement.reorganised)\n            await self._record(head, judgement.reorganised)\n",
+        """            await self._record(head, judgement.reorganised)
+            await self._revive_all(judgement.reorganised)
+""",
+        """            await self._revive_all(judgement.reorganised)
+            await self._record(head, judgement.reorganised)
+""",
         f"{_REORGANISATIONS}::test_who_dies_in_between_leaves_the_rest_to_the_next",
     ),
     Guard(
         "a height that is not agreed is no other block",
         "tayho/transactions/reorganising_rules.py",
-        "    if not isinstance(now, Header) or now.hash == block.hash:\n        return None\n    return Replaced(block.number, block.hash, now.hash)\n",
-        "    if isinstance(now, Header) and now.hash == block.hash:\n        return None\n    return Replaced(block.number, block.hash, bytes(32))\n",
+        """    if not isinstance(now, Header) or now.hash == block.hash:
+        return None
+    return Replaced(block.number, block.hash, now.hash)
+""",
+        """    if isinstance(now, Header) and now.hash == block.hash:
+        return None
+    return Replaced(block.number, block.hash, bytes(32))
+""",
         "tests/transactions/test_healing_rules.py::test_only_another_block_that_is_agreed_is_a_reorganisation",
     ),
     Guard(
@@ -442,7 +452,7 @@ GUARDS = (
         "tayho/transactions/reorganising.py",
         "        if judgement.violated:\n",
         "        if False:\n",
-        f"{_REORGANISATIONS}::test_two_heads_are_held_to_one_boundary",
+        "tests/transactions/test_finality.py::test_two_heads_are_held_to_one_boundary",
     ),
     Guard(
         "a disowned lineage's call is not sent again",
