@@ -21,14 +21,6 @@ class LaneTaken(TransactionError):
         )
 
 
-class BroadcastDoubtful(TransactionError):
-    """No node is known to have taken the bytes. They stay in the journal; the next attempt sends the same again."""
-
-    def __init__(self, tx_hash: bytes, answer: str, detail: str) -> None:
-        super().__init__(f"sending {tx_hash.hex()} ended in {answer!r}: {detail}; the same bytes will be sent again")
-        self.answer = answer
-
-
 class MarketAboveCeiling(TransactionError):
     """The base fee, or gas price, is above TX_MAX_FEE_PER_GAS_WEI: nothing that could be mined may be signed."""
 

@@ -30,10 +30,11 @@ from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen, PoolHalted
+from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
 from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
+from tayho.transactions.observing import observe_nothing
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import simulate
 from tayho.transactions.types import (
@@ -43,6 +44,7 @@ from tayho.transactions.types import (
     Fee,
     Lineage,
     Mark,
+    Observe,
     Persistence,
     SignedMember,
     Simulated,
@@ -104,6 +106,7 @@ class Executor:
         sending: Sending,
         settings: TransactionSettings,
         signers: tuple[Address, ...],
+        observe: Observe = observe_nothing,
     ) -> None:
         self._database = database
         self._custody = custody
@@ -112,7 +115,7 @@ class Executor:
         self._settings = settings
         self._signers = signers
         self.fee_market = FeeMarket(reads)
-        self.journal = Journal(database, coordination, settings)
+        self.journal = Journal(database, coordination, settings, observe)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
@@ -135,8 +138,8 @@ class Executor:
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Resume the job's lineage where it stands, or begin one.
 
-        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), PoolHalted, RpcError,
-        CustodyError, StorageError. Whatever is raised, nothing that was persisted is ever discarded.
+        Raises StaleAttempt, PoolHalted, RpcError, CustodyError, StorageError. Whatever is raised, nothing that was
+        persisted is ever discarded.
         """
         self.halts.refuse()
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
@@ -256,7 +259,7 @@ class Executor:
         """A node took these bytes once: only if it shows them no more are they sent again (TX-3)."""
         tx_hash = lineage.active_tx_hash
         if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
-            answer = Answer("already_known", "found by its hash")
+            answer = Answer("already_known", "found by its hash", "already_known")
             await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
             return Ended()
         return await self._send(attempt, lineage, *await self._unsealed(lineage))
@@ -268,12 +271,15 @@ class Executor:
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
     async def _send(self, attempt: Attempt, lineage: Lineage, tx_hash: bytes, raw: Opaque) -> Outcome:
+        """Send once. Whatever the node says, the attempt is over and the bytes are the reconciler's (TX-4)."""
         self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
-        if not answer.is_out:
-            raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
-        log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)
+        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
+        if answer.is_out:
+            bound.info("transaction_out")
+        else:
+            bound.warning("transaction_not_out_yet", detail=answer.detail)
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:

@@ -15,15 +15,19 @@ from tayho.kernel.jobs import Attempt, StaleAttempt
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
+from tayho.transactions.answers import apply_answers, count_answers, note_answers
 from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsigned, PoolHalted
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.halts import held_unhalted
+from tayho.transactions.observing import observe_nothing
 from tayho.transactions.round_robin import choose_lanes
 from tayho.transactions.types import (
     Allocation,
+    Answered,
     LaneStatus,
     Lineage,
     Mark,
+    Observe,
     Persistence,
     SignedMember,
     TransactionSettings,
@@ -33,10 +37,17 @@ from tayho.transactions.types import (
 class Journal:
     """Every change of lanes, lineages and members that an attempt makes."""
 
-    def __init__(self, database: Database, coordination: Coordination, settings: TransactionSettings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        coordination: Coordination,
+        settings: TransactionSettings,
+        observe: Observe = observe_nothing,
+    ) -> None:
         self._database = database
         self._coordination = coordination
         self._settings = settings
+        self._observe = observe
 
     async def live_lineage(self, job_id: UUID) -> Lineage | None:
         async with self._database.connection() as connection:
@@ -170,26 +181,22 @@ class Journal:
         return frozenset(row["lineage_id"] for row in rows)
 
     async def mark_many(self, marks: Sequence[Mark]) -> Sequence[Exception | None]:
-        """Record what the node answered; where it took the bytes, the attempt ends as `confirming` with it."""
+        """Record what the node answered, and end the attempt as `confirming` with it, whatever that was.
+
+        The bytes are in the journal, so they are the reconciler's, which sends them until a receipt ends the lineage:
+        another attempt could only send the same bytes, and spend the job's budget on it. StaleAttempt in the place of
+        those whose attempt is not current: of them only the answer is kept.
+        """
+        answered = [Answered(one.tx_hash, one.endpoint, one.answer) for one in marks]
+        sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            out = [one for one in marks if one.answer.is_out]
-            confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in out])
-            await store.RECORD_BROADCASTS(
-                tx,
-                [one.tx_hash for one in marks],
-                [one.endpoint for one in marks],
-                [one.answer.kind for one in marks],
-                [one.answer.reason for one in marks],
-                [one.answer.detail for one in marks],
-                self._settings.instance_id,
-            )
-            await store.DOUBT(tx, [one.tx_hash for one in marks if one.answer.kind == "unknown"])
-            await store.MARK_BROADCAST(tx, [one.tx_hash for one in out if one.attempt.job_id in confirmed])
+            confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in marks])
+            current = [told for one, told in zip(marks, answered, strict=True) if one.attempt.job_id in confirmed]
+            await apply_answers(tx, current, sent_by, self._observe)
+            await note_answers(tx, answered, sent_by)
         step("journal.after_mark")
-        return [
-            None if not one.answer.is_out or one.attempt.job_id in confirmed else StaleAttempt(one.attempt)
-            for one in marks
-        ]
+        count_answers(answered, self._observe)
+        return [None if one.attempt.job_id in confirmed else StaleAttempt(one.attempt) for one in marks]
 
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
         """Give an unsigned allocation up: the nonce is released or filled, and the job ends `not_actionable` (TX-3).

@@ -23,6 +23,17 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.rules import explain_lineage
+from tayho.transactions.explaining.types import (
+    DoubtfulLine,
+    EngineRules,
+    LaneLine,
+    LineageWhole,
+    MemberSeen,
+    NodeSight,
+    TxExplanation,
+)
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
@@ -38,11 +49,20 @@ from tayho.transactions.world import World
 __all__ = [
     "Act",
     "ActRefused",
+    "DoubtfulLine",
+    "EngineRules",
+    "LaneLine",
     "LaneTaken",
     "LineageControl",
+    "LineageReader",
+    "LineageWhole",
+    "MemberSeen",
+    "NodeSight",
     "TransactionError",
     "Transactions",
+    "TxExplanation",
     "Wished",
+    "explain_lineage",
     "lineages_of_job",
 ]
 

@@ -101,6 +101,23 @@ TELL_CANCELLED_UNSIGNED = command("transactions/replacing.tell_cancelled_unsigne
 LOCK_NAMED = one("transactions/replacing.lock_named")
 WISH = many("transactions/replacing.wish")
 
+CLOSE_UNDERFUNDED = many("transactions/holds.close_underfunded")
+LOCK_LINEAGES_OF = many("transactions/holds.lock_lineages_of")
+HOLD = many("transactions/holds.hold")
+RELEASE = many("transactions/holds.release")
+
+FIND_LINEAGES = many("transactions/explaining.find_lineages")
+LINEAGE = one("transactions/explaining.lineage")
+BROADCASTS_OF_LINEAGE = many("transactions/explaining.broadcasts_of_lineage")
+RECEIPTS_OF_LINEAGE = many("transactions/explaining.receipts_of_lineage")
+EVENTS_OF_LINEAGE = many("transactions/explaining.events_of_lineage")
+FINDINGS_OF_LINEAGE = many("transactions/explaining.findings_of_lineage")
+LANE_OF_LINEAGE = one("transactions/explaining.lane_of_lineage")
+HALTS_IN_FORCE = many("transactions/explaining.open_halts")
+DOUBTFUL = many("transactions/explaining.doubtful")
+LANES_OF_ENVIRONMENT = many("transactions/explaining.lanes_of_environment")
+OPEN_BY_STATE_AND_HOLD = many("transactions/explaining.open_by_state_and_hold")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from enum import Enum
 from typing import Literal, TypeAlias
 from uuid import UUID
 
@@ -137,11 +138,11 @@ class FeeCapped:
 
 
 @frozen
-class FillerNeeds:
-    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+class LaneNeeds:
+    """What the chain asks of a lane: the gas limit of a filler, and in wei the data fee of a usual transaction."""
 
-    gas_limit: int
-    data_fee_wei: int
+    filler_gas: int
+    data_fee_wei: int = 0
 
 
 @frozen
@@ -217,6 +218,28 @@ class Outgoing:
 
 
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
+AnswerReason: TypeAlias = Literal[
+    "accepted",
+    "already_known",
+    "nonce_too_low",
+    "nonce_too_high",
+    "replacement_underpriced",
+    "underpriced",
+    "below_base_fee",
+    "insufficient_funds",
+    "node_fee_cap",
+    "gas_too_high",
+    "gas_too_low",
+    "pool_full",
+    "sender_limited",
+    "terminally_stuck",
+    "fatal",
+    "retry_elsewhere",
+    "ambiguous",
+]
+"""The class of an answer in the table of what nodes say (TX-4); `answer_rules.consequence` says what follows."""
+Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used"]
+"""Why an open lineage does not move by itself."""
 
 
 @frozen
@@ -225,8 +248,7 @@ class Answer:
 
     kind: AnswerKind
     detail: str | None = None
-    # The class in the table of what nodes say (TX-4), where the node said anything.
-    reason: str | None = None
+    reason: AnswerReason | None = None
 
     @property
     def is_out(self) -> bool:
@@ -248,6 +270,15 @@ class Persistence:
 
     attempt: Attempt | None
     member: SignedMember
+
+
+@frozen
+class Answered:
+    """One send, and what the endpoint said to it."""
+
+    tx_hash: bytes
+    endpoint: str
+    answer: Answer
 
 
 @frozen
@@ -341,3 +372,26 @@ class Unidentified:
     """What used the nonce up could not be found out this time."""
 
     reason: str
+
+
+class Happening(Enum):
+    """What the engine counts. The comment says what the count's label is."""
+
+    ANSWERED = "answered"  # the class of a node's answer to a send
+    HELD = "held"  # the kind of hold
+    RELEASED = "released"  # the kind of hold
+    ENDED = "ended"  # the state that the lineage ended in
+    LANE_CLOSED = "lane_closed"  # the state that the lane went to
+
+
+class Stage(Enum):
+    """What the engine times, from the allocation of the nonce on."""
+
+    BROADCAST = "broadcast"  # until a node first took the bytes
+    FINAL = "final"  # until a receipt was deep enough
+
+
+# Called with what happened, its label, and how often.
+Observe: TypeAlias = Callable[[Happening, str, int], None]
+# Called with what was reached, and after how many seconds.
+ObserveSeconds: TypeAlias = Callable[[Stage, float], None]

@@ -475,4 +475,18 @@ GUARDS = (
         "        height = head.number\n",
         "tests/transactions/test_superseding.py::test_what_is_not_final_yet_supersedes_nothing",
     ),
+    Guard(
+        "a lane keeps what its bytes cost",
+        "tayho/transactions/lane_rules.py",
+        "        data_fee_wei=needs.data_fee_wei,\n",
+        "",
+        "tests/transactions/test_data_fees.py::test_a_lane_closes_before_it_cannot_pay_for_its_bytes",
+    ),
+    Guard(
+        "what nodes differ about is as high as a majority says",
+        "rpc/truth.py",
+        "numbers[needed - 1]",
+        "numbers[0]",
+        "tests/transactions/test_data_fees.py::test_one_liar_of_three_moves_no_need",
+    ),
 )
