@@ -69,8 +69,9 @@ class Reorganisations:
         try:
             return await tick()
         except FinalityViolated as error:
-            await self._halt(error)
-            raise
+            violation = error
+        await self._halt(violation)
+        raise violation
 
     async def step(self, head: Header) -> None:
         """Find what the chain has replaced, write it down, revive what rested on it.
