@@ -20,8 +20,8 @@ ORDER BY lanes.signer
 FOR UPDATE;
 
 -- name: open_lineages_of_pool
--- What a world that is gone leaves behind: signed says whether bytes of it may be with a node.
--- A job that has gone on without its lineage is not the lineage's to end.
+-- What a world that is gone leaves behind: signed says whether bytes of it may be with a node. A job that goes on without
+-- its lineage (TX-6) is not ended with it.
 SELECT
     lineages.lineage_id, CASE WHEN lineages.disowned_at IS NULL THEN lineages.job_id END AS job_id,
     lineages.state <> 'allocated' AS is_signed

@@ -29,6 +29,8 @@ _BALLOTS = "tests/rpc/test_ballots.py"
 _HEADS = "tests/rpc/test_heads.py"
 _FEES = "tests/transactions/test_fees.py"
 _PROOFS = "tests/transactions/test_proofs.py"
+_REVIVING = "tests/coordination/test_reviving.py"
+_REORGANISATIONS = "tests/transactions/test_reorganisations.py"
 _LIARS = "tests/transactions/test_liars.py"
 _SENDING = "tests/transactions/test_sending.py"
 _SENDING_FILE = "tayho/transactions/sending.py"
@@ -553,6 +555,72 @@ GUARDS = (
         "        await self._world.check()\n",
         "",
         f"{_WORLD}::test_a_halt_for_a_chain_that_was_not_there_ends_when_it_is",
+    ),
+    Guard(
+        "a job that owns a nonce is not revived beside it",
+        "sql/coordination/revive.sql",
+        "    WHERE NOT jobs.has_live_lineage AND jobs.cancel_requested_at IS NULL",
+        "    WHERE jobs.cancel_requested_at IS NULL",
+        f"{_REVIVING}::test_a_job_that_is_not_the_lineages_any_more_is_left_alone",
+    ),
+    Guard(
+        "a revival reads after it has locked",
+        "tayho/coordination/reviving.py",
+        "    await lock_jobs(tx, [revival.job_id for revival in revivals])\n",
+        "",
+        f"{_REVIVING}::test_a_revival_that_waited_for_a_begin_leaves_no_attempt_running",
+    ),
+    Guard(
+        "the signal of a reorganisation is written down before anything moves",
+        "tayho/transactions/reorganising.py",
+        """            await self._record(head, judgement.reorganised)
+            await self._revive_all(judgement.reorganised)
+""",
+        """            await self._revive_all(judgement.reorganised)
+            await self._record(head, judgement.reorganised)
+""",
+        f"{_REORGANISATIONS}::test_who_dies_in_between_leaves_the_rest_to_the_next",
+    ),
+    Guard(
+        "a height that is not agreed is no other block",
+        "tayho/transactions/reorganising_rules.py",
+        """    if not isinstance(now, Header) or now.hash == block.hash:
+        return None
+    return Replaced(block.number, block.hash, now.hash)
+""",
+        """    if isinstance(now, Header) and now.hash == block.hash:
+        return None
+    return Replaced(block.number, block.hash, bytes(32))
+""",
+        "tests/transactions/test_healing_rules.py::test_only_another_block_that_is_agreed_is_a_reorganisation",
+    ),
+    Guard(
+        "a restart holds the chain to the boundary",
+        "tayho/transactions/reorganising.py",
+        "        if judgement.violated:\n",
+        "        if False:\n",
+        "tests/transactions/test_finality.py::test_two_heads_are_held_to_one_boundary",
+    ),
+    Guard(
+        "a disowned lineage's call is not sent again",
+        "tayho/transactions/reconcile_rules.py",
+        "        return self.active.is_cancellation or not self.is_unwanted\n",
+        "        return True\n",
+        f"{_REORGANISATIONS}::test_a_lineage_whose_job_went_on_without_it_is_disowned",
+    ),
+    Guard(
+        "one of ours in the block of the nonce supersedes nothing",
+        "tayho/transactions/superseding_rules.py",
+        "    if any(one.hash in lineage.tx_hashes for one in transactions):\n        return Ours()\n",
+        "",
+        "tests/transactions/test_superseding.py::test_receipts_that_lag_hold_ours_for_as_long_as_the_block_shows_it",
+    ),
+    Guard(
+        "only what is final supersedes",
+        "tayho/transactions/superseding.py",
+        "        height = head.number - self._settings.confirmations\n",
+        "        height = head.number\n",
+        "tests/transactions/test_superseding.py::test_what_is_not_final_yet_supersedes_nothing",
     ),
     Guard(
         "a lane keeps what its bytes cost",
