@@ -7,6 +7,7 @@ import trio
 
 from nursery.coalesce import Coalescer
 from rpc import methods
+from rpc.gathering import GatheredReads
 from rpc.reads import Reads
 from storage.commits import isolating
 from storage.database import Database
@@ -30,7 +31,7 @@ from tayho.transactions import store
 from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
 from tayho.transactions.journal import Journal
 from tayho.transactions.sending import Sending
-from tayho.transactions.simulation import simulate
+from tayho.transactions.simulation import Foreseen, Simulations
 from tayho.transactions.types import (
     Allocation,
     Answer,
@@ -39,7 +40,6 @@ from tayho.transactions.types import (
     Mark,
     Persistence,
     SignedMember,
-    Simulated,
     TransactionSettings,
     WouldRevert,
 )
@@ -89,7 +89,8 @@ class Executor:
     ) -> None:
         self._database = database
         self._custody = custody
-        self._reads = reads
+        self._reads = GatheredReads(reads)
+        self._simulations = Simulations(self._reads, settings.chain_id, signers)
         self._sending = sending
         self._settings = settings
         self._signers = signers
@@ -101,10 +102,10 @@ class Executor:
         self._room = trio.Event()
 
     async def run(self) -> None:
-        """Serve the group commits until cancelled."""
-        async with trio.open_nursery() as commits:
-            for commit in (self._allocations, self.persistences, self._marks):
-                commits.start_soon(commit.run)
+        """Serve what gathers concurrent attempts, their reads and their commits, until cancelled."""
+        async with trio.open_nursery() as gathering:
+            for each in (self._reads, self._allocations, self.persistences, self._marks):
+                gathering.start_soon(each.run)
 
     def room_made(self) -> None:
         """Tell the handlers that wait for a lane that one may have room again."""
@@ -122,15 +123,16 @@ class Executor:
             revalidation = await kind.revalidate(job, self._reads)
             if isinstance(revalidation, NotActionable):
                 return await self._give_up(attempt, lineage, revalidation.reason)
+        foreseen: Foreseen | None = None
         if lineage is None:
             begun = await self._begin(kind, job, attempt)
-            if not isinstance(begun, Lineage):
+            if not isinstance(begun, tuple):
                 return begun
-            lineage = begun
+            lineage, foreseen = begun
         match lineage.state:
             case "allocated":
                 try:
-                    signed = await self.sign(lineage)
+                    signed = await self.sign(lineage, foreseen)
                 except SigningRefused as error:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
@@ -145,19 +147,19 @@ class Executor:
             case _:
                 raise StaleAttempt(attempt)
 
-    async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Lineage | Outcome:
+    async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> tuple[Lineage, Foreseen] | Outcome:
         """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
         await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        simulated = await self._simulate_with_any(call)
-        if isinstance(simulated, WouldRevert):
-            return NotActionable(f"would revert: {simulated.reason}")
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee)
+        foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
+        if isinstance(foreseen, WouldRevert):
+            return NotActionable(f"would revert: {foreseen.reason}")
+        await self._refuse_unsignable(call, foreseen.simulated.gas_limit, foreseen.simulated.fee)
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
                 try:
-                    return await self._allocations.submit(Allocation(attempt, call))
+                    return await self._allocations.submit(Allocation(attempt, call, foreseen.signer)), foreseen
                 except NoLaneOpen:
                     with trio.move_on_after(ROOM_LOOK_SECONDS):
                         await room.wait()
@@ -171,24 +173,17 @@ class Executor:
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
 
-    async def _simulate_with_any(self, call: Call) -> Simulated | WouldRevert:
-        """A call reverts for good only if it does so for every signer: one may lack a role that another has (TX-9)."""
-        simulated: Simulated | WouldRevert = await self._simulate(self._signers[0], call)
-        for signer in self._signers[1:]:
-            if isinstance(simulated, Simulated):
-                break
-            simulated = await self._simulate(signer, call)
-        return simulated
+    async def sign(self, lineage: Lineage, foreseen: Foreseen | None = None) -> SignedMember | WouldRevert:
+        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet.
 
-    async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
-        settings = self._settings
-        return await simulate(self._reads, settings.chain_id, sender, call, settings.fee_wei_max)
-
-    async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
-        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
-        simulated = await self._simulate(lineage.signer, lineage.call)
-        if isinstance(simulated, WouldRevert):
-            return simulated
+        `foreseen` is this attempt's own simulation; made with that signer and at a recent block, it is not made again.
+        """
+        if foreseen is None or not foreseen.holds_for(lineage.signer, trio.current_time()):
+            found = await self._simulations.with_signer(lineage.signer, lineage.call, self._settings.fee_wei_max)
+            if isinstance(found, WouldRevert):
+                return found
+            foreseen = found
+        simulated = foreseen.simulated
         signed = await self._custody.sign_and_seal(
             signing_request(
                 lineage.chain_id,
