@@ -159,10 +159,14 @@ class Executor:
             while True:
                 room = self._room
                 try:
-                    return await self._allocations.submit(Allocation(attempt, call, foreseen.signer)), foreseen
+                    lineage = await self._allocations.submit(Allocation(attempt, call, foreseen.signer))
                 except NoLaneOpen:
                     with trio.move_on_after(ROOM_LOOK_SECONDS):
                         await room.wait()
+                    continue
+                if lineage.signer != foreseen.signer:
+                    self._simulations.fall_in_step(lineage.signer)
+                return lineage, foreseen
         return Postponed("no lane of the pool has room")
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:

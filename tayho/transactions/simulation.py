@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import trio
@@ -43,21 +42,28 @@ class Simulations:
     def __init__(self, reads: Reads, chain_id: int, signers: Sequence[Address]) -> None:
         self._reads = reads
         self._chain_id = chain_id
-        self._signers = signers
-        self._turns = itertools.count()
+        # In the order in which the cursor goes round the lanes, so that the turns of both can fall in step.
+        self._signers = tuple(sorted(signers))
+        self._turn = 0
 
     async def with_any(self, call: Call, fee_wei_max: int) -> Foreseen | WouldRevert:
         """With the signers in turn, another first each time, until it succeeds for one.
 
         A call reverts for good only if it does so for every signer: one may lack a role that another has (TX-9).
         """
-        first = next(self._turns) % len(self._signers)
+        first = self._turn % len(self._signers)
+        self._turn = first + 1
         found: Foreseen | WouldRevert = await self.with_signer(self._signers[first], call, fee_wei_max)
         for signer in (*self._signers[first + 1 :], *self._signers[:first]):
             if isinstance(found, Foreseen):
                 break
             found = await self.with_signer(signer, call, fee_wei_max)
         return found
+
+    def fall_in_step(self, signer: Address) -> None:
+        """The lane of another signer was given than the one simulated with: go on from there."""
+        if signer in self._signers:
+            self._turn = self._signers.index(signer) + 1
 
     async def with_signer(self, signer: Address, call: Call, fee_wei_max: int) -> Foreseen | WouldRevert:
         """Raises as `simulate`."""
