@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from attrs import field, frozen
 
 from rpc import methods
 from rpc.agreed_reads import AgreedReads
 from rpc.asked_together import Asked, ask_together
-from rpc.ballots import Vote
+from rpc.ballots import Agreed, Vote
 from rpc.canvass import canvass
 from rpc.errors import NoQuorum, RpcError
 from rpc.heads import Heads
 from rpc.quorum import Quorum
+from rpc.receipt_checks import Checked, Claim, ReceiptChecks
 from rpc.values import Header, Receipt
 
 POOLS_DEADLINE_SECONDS = 10
@@ -28,7 +30,8 @@ class Sight:
     """One look at the chain. What could not be agreed is absent, with the first reason of each kind in `failures`.
 
     None for a receipt: a majority says that there is none. Receipts above the head are as if they could not be read:
-    a majority may have mined further meanwhile, and there is no canonical hash to compare them with yet.
+    a majority may have mined further meanwhile, and there is no canonical hash to compare them with yet. Absent too is
+    a deep receipt that its own block refutes, whoever agreed on it, and one whose check was put off to the next look.
     """
 
     head: Header
@@ -41,6 +44,11 @@ class Sight:
     # After the head.
     balances_wei: Mapping[bytes, int]
     failures: tuple[RpcError, ...]
+    # What the receipts rest on. Two looks that saw the same are equal, whoever told it and after how long.
+    verdicts: Mapping[bytes, Agreed[Receipt | None]] = field(
+        factory=dict[bytes, "Agreed[Receipt | None]"], eq=False, repr=False
+    )
+    checked: Checked = field(factory=Checked, eq=False, repr=False)
 
 
 @frozen
@@ -61,11 +69,20 @@ class AccountsSight:
 
 
 class ChainTruth:
-    """A majority's word on the chain. With one endpoint configured, that endpoint's word."""
+    """A majority's word on the chain. With one endpoint configured, that endpoint's word.
 
-    def __init__(self, quorum: Quorum, heads: Heads) -> None:
+    With `checks`, a receipt that is deep enough to end something must also follow from the block that it names, as far
+    as any endpoint shows that block: then only the majority's word on the block's hash is left to be believed.
+    """
+
+    def __init__(self, quorum: Quorum, heads: Heads, checks: ReceiptChecks | None = None) -> None:
         self._quorum = quorum
         self.heads = heads
+        self._checks = checks
+
+    async def ask(self, *kinds: Asked[Any]) -> None:
+        """Put questions of several kinds to the vote, in one batch a voter; each kind has its answers then."""
+        await ask_together(self._quorum, *kinds)
 
     async def look(
         self,
@@ -101,10 +118,12 @@ class ChainTruth:
         headers = below | await self._canonical({height for height in named if height <= head.number})
         if isinstance(below.get(final), Header):
             await self.heads.final(final, lookback)
+        checked = await self._checked(receipts, headers, deep)
+        doubtful = checked.refuted.keys() | checked.postponed
         return Sight(
             head=head,
             canonical_hashes={height: found.hash for height, found in headers.items() if isinstance(found, Header)},
-            receipts=receipts.agreed,
+            receipts={one: receipt for one, receipt in receipts.agreed.items() if one not in doubtful},
             nonces=nonces.agreed,
             final_nonces=final_nonces.agreed,
             pending_nonces=_read(pending),
@@ -116,7 +135,10 @@ class ChainTruth:
                 balances.refusals,
                 pending.values(),
                 headers.values(),
+                checked.refuted.values(),
             ),
+            verdicts=receipts.verdicts,
+            checked=checked,
         )
 
     async def reads(self) -> AgreedReads:
@@ -151,6 +173,38 @@ class ChainTruth:
                 below.values(),
             ),
         )
+
+    async def hashes_now(self, heights: Sequence[int]) -> dict[int, bytes | None]:
+        """The hash that a majority has at each height, None where it has no block there; not agreed, absent.
+
+        Asked anew, and not along the chain as it was known: that one may be gone. It tells one chain from another,
+        and nothing that is decided on a chain may rest on it.
+        """
+        answers = await self._quorum.agreed_many([methods.block_by_number(height) for height in heights])
+        return {
+            height: None if answer.value is None else answer.value.hash
+            for height, answer in zip(heights, answers, strict=True)
+            if isinstance(answer, Agreed)
+        }
+
+    async def pending_nonces(self, accounts: Sequence[bytes]) -> dict[bytes, int]:
+        """The next nonce of each account that a majority's own pools have reached, whatever their chain; not told,
+        absent."""
+        return _read(await self._pending_nonces(accounts))
+
+    async def _checked(
+        self, receipts: Asked[Receipt | None], headers: Mapping[int, Header | NoQuorum | None], deep: int
+    ) -> Checked:
+        """The receipts that may end something, held against their blocks."""
+        if self._checks is None:
+            return Checked()
+        claims: list[Claim] = []
+        for one, agreed in receipts.verdicts.items():
+            receipt = agreed.value
+            block = None if receipt is None or receipt.block_number > deep else headers.get(receipt.block_number)
+            if receipt is not None and isinstance(block, Header) and block.hash == receipt.block_hash:
+                claims.append(Claim(one, agreed, receipt, block))
+        return await self._checks.check(claims)
 
     async def _canonical(self, heights: Iterable[int]) -> dict[int, Header | NoQuorum | None]:
         return await self.heads.headers_at(sorted(heights))

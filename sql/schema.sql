@@ -509,6 +509,20 @@ CREATE TABLE tayho.transitions (
     CONSTRAINT transitions_pkey PRIMARY KEY (table_name, from_state, to_state)
 );
 
+CREATE TABLE transactions.boundaries (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    block_number bigint NOT NULL,
+    block_hash bytea NOT NULL,
+    moved_by text NOT NULL,
+    moved_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT boundaries_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT boundaries_block_hash_check CHECK ((octet_length(block_hash) = 32)),
+    CONSTRAINT boundaries_block_number_check CHECK ((block_number >= 0))
+)
+WITH (fillfactor=50);
+
 CREATE TABLE transactions.broadcasts (
     broadcast_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     tx_hash bytea NOT NULL,
@@ -531,7 +545,7 @@ CREATE TABLE transactions.events (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     occurred_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT events_pkey PRIMARY KEY (event_id),
-    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text])))
+    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text, 'bump_requested'::text, 'cancel_requested'::text])))
 );
 
 CREATE TABLE transactions.findings (
@@ -543,8 +557,22 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE transactions.foreign_nonces (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    world integer NOT NULL,
+    nonce bigint NOT NULL,
+    tx_hash bytea,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT foreign_nonces_pkey PRIMARY KEY (chain_id, signer, world, nonce),
+    CONSTRAINT foreign_nonces_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT foreign_nonces_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT foreign_nonces_tx_hash_check CHECK ((octet_length(tx_hash) = 32)),
+    CONSTRAINT foreign_nonces_world_check CHECK ((world >= 1))
 );
 
 CREATE TABLE transactions.halts (
@@ -579,6 +607,8 @@ CREATE TABLE transactions.lanes (
     pending_nonce bigint,
     balance_wei numeric(78,0),
     is_delegated boolean DEFAULT false NOT NULL,
+    is_low boolean DEFAULT false NOT NULL,
+    is_pool_dropped boolean DEFAULT false NOT NULL,
     observed_at timestamp with time zone,
     registered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT lanes_pkey PRIMARY KEY (chain_id, signer),
@@ -614,6 +644,9 @@ CREATE TABLE transactions.lineages (
     bump_requested_at timestamp with time zone,
     cancel_requested_at timestamp with time zone,
     included_block_number bigint,
+    superseded_in bytea,
+    superseded_by bytea,
+    disowned_at timestamp with time zone,
     check_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     allocated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
@@ -621,12 +654,16 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_identity UNIQUE (lineage_id, chain_id, signer, nonce, call_hash),
     CONSTRAINT lineages_call_data_check CHECK ((octet_length(call_data) <= 131072)),
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
+    CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
     CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
+    CONSTRAINT lineages_superseded_by_check CHECK ((octet_length(superseded_by) = 32)),
+    CONSTRAINT lineages_superseded_in CHECK (((superseded_in IS NULL) OR (included_block_number IS NOT NULL))),
+    CONSTRAINT lineages_superseded_in_check CHECK ((octet_length(superseded_in) = 32)),
     CONSTRAINT lineages_to_address_check CHECK ((octet_length(to_address) = 20)),
     CONSTRAINT lineages_value CHECK (((value_wei >= (0)::numeric) AND (value_wei < ((2)::numeric ^ (256)::numeric)))),
     CONSTRAINT lineages_world_check CHECK ((world >= 1))
@@ -669,7 +706,13 @@ CREATE TABLE transactions.pools (
     environment text NOT NULL,
     role text NOT NULL,
     cursor_position bigint DEFAULT 0 NOT NULL,
+    is_halted boolean DEFAULT false NOT NULL,
+    anchor_block_number bigint,
+    anchor_block_hash bytea,
     CONSTRAINT pools_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_anchor CHECK (((anchor_block_number IS NULL) = (anchor_block_hash IS NULL))),
+    CONSTRAINT pools_anchor_block_hash_check CHECK ((octet_length(anchor_block_hash) = 32)),
+    CONSTRAINT pools_anchor_block_number_check CHECK ((anchor_block_number >= 0)),
     CONSTRAINT pools_chain_id_check CHECK ((chain_id > 0))
 )
 WITH (fillfactor=50);
@@ -710,11 +753,17 @@ ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KE
 
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
+ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
+
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
 
 ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KEY (lineage_id) REFERENCES transactions.lineages(lineage_id);
 
 ALTER TABLE transactions.findings ADD CONSTRAINT findings_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.foreign_nonces ADD CONSTRAINT foreign_nonces_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.halts ADD CONSTRAINT halts_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
@@ -750,7 +799,7 @@ CREATE INDEX lanes_pool ON transactions.lanes USING btree (chain_id, environment
 
 CREATE INDEX lineages_in_flight ON transactions.lineages USING btree (chain_id, signer) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text])) AND (included_block_number IS NULL));
 
-CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text]));
+CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text])) AND (disowned_at IS NULL));
 
 CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages USING btree (chain_id, signer, world, nonce) WHERE (state <> 'abandoned'::text);
 
@@ -760,9 +809,11 @@ CREATE INDEX lineages_on_hold ON transactions.lineages USING btree (chain_id, en
 
 CREATE INDEX lineages_open ON transactions.lineages USING btree (chain_id, environment, role, check_at) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text]));
 
+CREATE INDEX lineages_superseded ON transactions.lineages USING btree (chain_id, environment, role, included_block_number) WHERE ((state = 'superseded'::text) AND (superseded_in IS NOT NULL));
+
 CREATE UNIQUE INDEX members_one_mined ON transactions.members USING btree (lineage_id) WHERE (state = ANY (ARRAY['mined'::text, 'reverted'::text]));
 
-CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_number) WHERE (orphaned_at IS NULL);
+CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_number, block_hash) WHERE (orphaned_at IS NULL);
 
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree (tx_hash) WHERE (orphaned_at IS NULL);
 
@@ -805,6 +856,8 @@ CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.br
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON transactions.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER foreign_nonces_append_only BEFORE DELETE OR UPDATE ON transactions.foreign_nonces FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER halts_immutable BEFORE UPDATE OF halt_id, chain_id, environment, role, kind, evidence, raised_by, raised_at ON transactions.halts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

@@ -36,7 +36,8 @@ SELECT
         LIMIT 1
     ) AS active_tx_hash
 FROM transactions.lineages AS lineages
-WHERE lineages.job_id = $1 AND lineages.state IN ('allocated', 'signed', 'broadcast', 'mined');
+WHERE lineages.job_id = $1 AND lineages.state IN ('allocated', 'signed', 'broadcast', 'mined')
+    AND lineages.disowned_at IS NULL;
 
 -- name: persist
 -- Signed bytes enter the journal here and nowhere else (TX-2); only an allocation that nobody signed yet takes them.

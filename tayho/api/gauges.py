@@ -11,7 +11,7 @@ from rpc.member_status import MemberStatus
 from storage.errors import StorageError
 from tayho.coordination.types import Backlog
 from tayho.observability import Metrics
-from tayho.transactions.types import LaneStatus
+from tayho.transactions.types import Halt, LaneStatus
 
 
 class Pool(Protocol):
@@ -31,6 +31,7 @@ class Lanes:
 
     lanes: Callable[[], Awaitable[Sequence[LaneStatus]]]
     open_lineages: Callable[[], Awaitable[int]]
+    halts: Callable[[], Awaitable[Sequence[Halt]]]
 
 
 @frozen
@@ -79,12 +80,15 @@ class Gauges:
             return
         lanes = await self.lanes.lanes()
         open_lineages = await self.lanes.open_lineages()
+        halts = await self.lanes.halts()
         self.metrics.forget_lanes()
         for lane in lanes:
             is_open = lane.state == "open"
             self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, is_open=is_open)
         self.metrics.show_lineages_open(open_lineages)
+        self.metrics.show_halts_open(len(halts))
 
     def _forget_lanes(self) -> None:
         self.metrics.forget_lanes()
         self.metrics.forget_lineages()
+        self.metrics.forget_halts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from tayho.api.serving import listening, serve_http
 from tayho.coordination.module import Explainer
 from tayho.coordination.types import FAIR_SHARE
 from tayho.parts import Parts
+from tayho.transactions.types import Halt
 
 log = structlog.get_logger("tayho.api")
 
@@ -57,6 +59,7 @@ async def readiness_of(parts: Parts) -> Readiness:
     reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
     if parts.transactions is not None:
         reasons += await _chain_reasons(parts)
+        reasons += await halt_reasons(parts.transactions.halts)
     return Readiness(tuple(reasons), await _warnings(parts))
 
 
@@ -75,6 +78,24 @@ async def _chain_reasons(parts: Parts) -> list[Reason]:
     except RpcError as error:
         return [Reason("rpc", str(error))]
     return []
+
+
+async def halt_reasons(halts: Callable[[], Awaitable[list[Halt]]]) -> list[Reason]:
+    """Every open halt of the pool, with its evidence and the two commands that end it (TX-14)."""
+    try:
+        return [Reason("halt", _halt_text(halt)) for halt in await halts()]
+    except StorageError:
+        # Told by the check of PostgreSQL itself.
+        return []
+
+
+def _halt_text(halt: Halt) -> str:
+    evidence = json.dumps(dict(halt.evidence), sort_keys=True)
+    return (
+        f"{halt.kind} since {halt.raised_at:%Y-%m-%d %H:%M:%S} UTC, found by {halt.raised_by}: {evidence}. Nothing is "
+        "signed, sent or finalised until one of two commands: `tayho world adopt` where the chain is right and this "
+        "database is behind it, `tayho world restart` where the chain began anew"
+    )
 
 
 async def _warnings(parts: Parts) -> tuple[Reason, ...]:
@@ -97,7 +118,7 @@ def _gauges(parts: Parts) -> Gauges:
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
         endpoints=parts.resources.reads.status,
-        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages),
+        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts),
     )
 
 

@@ -17,6 +17,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "queues": ("tayho.cli.queues", "queues_group", "Pause and resume roles and kinds."),
     "limits": ("tayho.cli.limits", "limits_group", "Limit what one key (a tenant, an account) may have at once."),
     "schedules": ("tayho.cli.schedules", "schedules_group", "Look at recurring jobs."),
+    "tx": ("tayho.cli.tx", "tx_group", "Look at transactions, raise their fees and cancel them."),
+    "lanes": ("tayho.cli.lanes", "lanes_command", "Look at the nonce lanes."),
     "rpc": ("tayho.cli.rpc", "rpc_group", "Look at the endpoints for reads."),
     "dev": ("tayho.cli.dev", "dev_command", "Bring up a complete local stack until Ctrl-C."),
     "demo": ("tayho.cli.demo", "demo_command", "Run the main job on a local stack and count its effects on the chain."),

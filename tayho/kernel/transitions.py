@@ -58,7 +58,13 @@ JOB = _table(
         "confirming": ("completed", "retry", "dead"),
     },
     terminal=("completed", "not_actionable", "quarantined", "dead"),
-    named=(Arrow("dead", "queued", "replay"), Arrow("completed", "retry", "revive"), Arrow("dead", "retry", "revive")),
+    named=(
+        Arrow("dead", "queued", "replay"),
+        Arrow("completed", "retry", "revive"),
+        Arrow("dead", "retry", "revive"),
+        # Replayed, and given its earlier transaction back before it took another nonce.
+        Arrow("queued", "retry", "revive"),
+    ),
 )
 ATTEMPT_ENDS = (
     "completed", "not_actionable", "quarantined", "confirming", "failed", "returned", "cancelled", "lost",
@@ -117,6 +123,9 @@ MEMBER = _table(
         Arrow("mined", "replaced", "revive"),
         Arrow("reverted", "replaced", "revive"),
         Arrow("replaced", "signed", "revive"),
+        # It was out while a cheaper one was mined: nobody knows any more who still has it.
+        Arrow("broadcast", "signed", "revive"),
+        Arrow("ambiguous", "signed", "revive"),
     ),
 )
 

@@ -10,27 +10,8 @@ from rpc.reads import Call as Question
 from rpc.reads import Writes
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
+from tayho.transactions.node_answers import classify
 from tayho.transactions.types import Answer
-
-# geth, reth, erigon: "already known"; anvil: "transaction already imported"; besu, hardhat: "known transaction".
-# `unknown transaction` is another matter, hence the word boundary kept by hand.
-_KNOWN = ("already known", "already imported", "alreadyknown", "already exists", "existing txn with same hash")
-
-
-def classify(tx_hash: bytes, answer: bytes | RpcError) -> Answer:
-    """Read an answer. Whatever is not surely a yes leaves the bytes in the journal and the state as it is (TX-4)."""
-    match answer:
-        case bytes():
-            if answer == tx_hash:
-                return Answer("accepted")
-            return Answer("unknown", f"the node answered with another hash: {answer.hex()}")
-        case RpcRefused():
-            words = answer.message.lower()
-            if any(known in words for known in _KNOWN) or words.startswith("known transaction"):
-                return Answer("already_known", answer.message)
-            return Answer("refused", f"{answer.code}: {answer.message}")
-        case _:
-            return Answer("unknown", str(answer))
 
 
 class Broadcaster:
@@ -39,6 +20,8 @@ class Broadcaster:
     def __init__(self, writes: Writes, endpoint: str) -> None:
         self._writes = writes
         self.endpoint = endpoint
+        # What the node is, asked once and only for a refusal's sake; None until it has said so.
+        self._client: str | None = None
 
     async def send(self, tx_hash: bytes, raw: Opaque) -> Answer:
         """Send the bytes once. The caller has them in the journal already (I4)."""
@@ -54,10 +37,22 @@ class Broadcaster:
         calls = [methods.send_raw_transaction(raw.reveal()) for _, raw in signed]
         answers = [await self._alone(calls[0])] if len(calls) == 1 else await self._writes.ask_in_turn(calls)
         step("broadcast.after_send")
-        return [classify(tx_hash, answer) for (tx_hash, _), answer in zip(signed, answers, strict=True)]
+        client = await self._client_of(answers)
+        return [classify(tx_hash, answer, client) for (tx_hash, _), answer in zip(signed, answers, strict=True)]
 
     async def _alone(self, call: Question[bytes]) -> bytes | RpcError:
         try:
             return await self._writes.ask(call)
         except RpcError as error:
             return error
+
+    async def _client_of(self, answers: Sequence[bytes | RpcError]) -> str | None:
+        """Who said no, so that its words are read as its own. Of one that does not tell, the whole table is read."""
+        if self._client is None and any(isinstance(answer, RpcRefused) for answer in answers):
+            try:
+                self._client = await self._writes.ask(methods.client_version())
+            except RpcRefused:
+                self._client = ""
+            except RpcError:
+                pass  # It may tell at the next refusal.
+        return self._client

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 import trio
 
@@ -28,18 +30,25 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.kinds import Call, OnChainKind
 from tayho.transactions import store
-from tayho.transactions.errors import BroadcastDoubtful, MarketAboveCeiling, NoLaneOpen
+from tayho.transactions.blocking import BlockedLanes
+from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
+from tayho.transactions.fee_market import FeeMarket
+from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
+from tayho.transactions.observing import observe_nothing
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import Foreseen, Simulations
 from tayho.transactions.types import (
+    DYNAMIC,
     Allocation,
     Answer,
     Fee,
     Lineage,
     Mark,
+    Observe,
     Persistence,
     SignedMember,
+    Simulated,
     TransactionSettings,
     WouldRevert,
 )
@@ -52,6 +61,9 @@ QUEUED_MAX = 2_000
 ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
+HALT_DELAY_SECONDS = 10
+TAKEN_DELAY_SECONDS = 10
+BLOCKED_DELAY_SECONDS = 1
 
 
 # What a call is checked with before its gas and the market's fee are known.
@@ -59,7 +71,15 @@ PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
 
-def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_limit: int, fee: Fee) -> SigningRequest:
+def signing_request(
+    chain_id: int,
+    signer: Address,
+    nonce: int,
+    call: Call,
+    gas_limit: int,
+    fee: Fee,
+    transaction_type: int = DYNAMIC,
+) -> SigningRequest:
     """The transaction as custody is asked for it."""
     return SigningRequest(
         chain_id=chain_id,
@@ -71,6 +91,7 @@ def signing_request(chain_id: int, signer: Address, nonce: int, call: Call, gas_
         gas_limit=gas_limit,
         max_fee_per_gas_wei=fee.max_fee_per_gas_wei,
         max_priority_fee_per_gas_wei=fee.max_priority_fee_per_gas_wei,
+        transaction_type=transaction_type,
     )
 
 
@@ -86,15 +107,19 @@ class Executor:
         sending: Sending,
         settings: TransactionSettings,
         signers: tuple[Address, ...],
+        observe: Observe = observe_nothing,
     ) -> None:
         self._database = database
         self._custody = custody
         self._reads = GatheredReads(reads)
-        self._simulations = Simulations(self._reads, settings.chain_id, signers)
+        self.fee_market = FeeMarket(reads)
+        self._simulations = Simulations(self._reads, self.fee_market, signers)
         self._sending = sending
         self._settings = settings
         self._signers = signers
-        self.journal = Journal(database, coordination, settings)
+        self.journal = Journal(database, coordination, settings, observe)
+        self.halts = Halts(database, settings)
+        self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
         self._allocations = Coalescer(isolating(self.journal.allocate_many), name="allocations", **bounds)
         self.persistences = Coalescer(isolating(self.journal.persist_many), name="persistences", **bounds)
@@ -115,10 +140,16 @@ class Executor:
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Resume the job's lineage where it stands, or begin one.
 
-        Raises StaleAttempt, BroadcastDoubtful (the bytes stay and will be sent again), RpcError, CustodyError,
-        StorageError. Whatever is raised, nothing signed is ever discarded.
+        Raises StaleAttempt, PoolHalted, RpcError, CustodyError, StorageError. Whatever is raised, nothing that was
+        persisted is ever discarded.
         """
+        self.halts.refuse()
         lineage = await self.journal.live_lineage(job.job_id) if job.has_live_lineage else None
+        if lineage is not None and lineage.state == "allocated" and await self.journal.is_taken(lineage):
+            # Signed for it, the bytes could never be mined. It is let go when that cannot be reorganised any more.
+            return Postponed(
+                f"nonce {lineage.nonce} of {lineage.signer} was used by somebody else", TAKEN_DELAY_SECONDS
+            )
         if lineage is None or lineage.state == "allocated":
             revalidation = await kind.revalidate(job, self._reads)
             if isinstance(revalidation, NotActionable):
@@ -137,7 +168,7 @@ class Executor:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
                 if isinstance(signed, WouldRevert):
-                    return await self._give_up(attempt, lineage, f"would revert: {signed.reason}")
+                    return await self._would_revert(attempt, lineage, signed)
                 await self.persistences.submit(Persistence(attempt, signed))
                 return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
@@ -154,7 +185,9 @@ class Executor:
         foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
         if isinstance(foreseen, WouldRevert):
             return NotActionable(f"would revert: {foreseen.reason}")
-        await self._refuse_unsignable(call, foreseen.simulated.gas_limit, foreseen.simulated.fee)
+        simulated = foreseen.simulated
+        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        await self.blocked.reopen_where(partial(self._simulate, call=call))
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
@@ -169,25 +202,40 @@ class Executor:
                 return lineage, foreseen
         return Postponed("no lane of the pool has room")
 
-    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee) -> None:
+    async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
         refusals = await self._custody.refusals(
-            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee)
+            signing_request(self._settings.chain_id, self._signers[0], 0, call, gas_limit, fee, transaction_type)
         )
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
+
+    async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
+        """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
+        reason = f"would revert: {reverted.reason}"
+        if isinstance(await self._simulations.with_any(lineage.call, self._settings.fee_wei_max), WouldRevert):
+            return await self._give_up(attempt, lineage, reason)
+        # Once more, after the others: not a revert of a moment ago is compared with a success of now.
+        if isinstance(await self._simulate(lineage.signer, lineage.call), Simulated):
+            return Postponed(f"{lineage.signer} {reason}, and a moment later it does not")
+        await self.blocked.block(attempt, lineage, f"the call reverts for this signer alone ({reverted.reason})")
+        return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
+
+    async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
+        found = await self._simulations.with_signer(sender, call, self._settings.fee_wei_max)
+        return found.simulated if isinstance(found, Foreseen) else found
 
     async def sign(self, lineage: Lineage, foreseen: Foreseen | None = None) -> SignedMember | WouldRevert:
         """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet.
 
         `foreseen` is this attempt's own simulation; made with that signer and at a recent block, it is not made again.
         """
-        if foreseen is None or not foreseen.holds_for(lineage.signer, trio.current_time()):
-            found = await self._simulations.with_signer(lineage.signer, lineage.call, self._settings.fee_wei_max)
-            if isinstance(found, WouldRevert):
-                return found
-            foreseen = found
-        simulated = foreseen.simulated
+        if foreseen is not None and foreseen.holds_for(lineage.signer, trio.current_time()):
+            simulated: Simulated | WouldRevert = foreseen.simulated
+        else:
+            simulated = await self._simulate(lineage.signer, lineage.call)
+        if isinstance(simulated, WouldRevert):
+            return simulated
         signed = await self._custody.sign_and_seal(
             signing_request(
                 lineage.chain_id,
@@ -196,6 +244,7 @@ class Executor:
                 lineage.call,
                 simulated.gas_limit,
                 simulated.fee,
+                simulated.transaction_type,
             ),
             Reservation(lineage.chain_id, lineage.signer, lineage.nonce, lineage.call_hash),
         )
@@ -209,13 +258,14 @@ class Executor:
             key_id=signed.sealed.key_id,
             cipher_nonce=signed.sealed.cipher_nonce,
             ciphertext=signed.sealed.ciphertext,
+            transaction_type=simulated.transaction_type,
         )
 
     async def _look_before_sending(self, attempt: Attempt, lineage: Lineage) -> Outcome:
         """A node took these bytes once: only if it shows them no more are they sent again (TX-3)."""
         tx_hash = lineage.active_tx_hash
         if tx_hash is not None and await self._reads.ask(methods.transaction_by_hash(tx_hash)) is not None:
-            answer = Answer("already_known", "found by its hash")
+            answer = Answer("already_known", "found by its hash", "already_known")
             await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
             return Ended()
         return await self._send(attempt, lineage, *await self._unsealed(lineage))
@@ -227,11 +277,15 @@ class Executor:
         return binding.tx_hash, await self._custody.unseal(sealed, binding)
 
     async def _send(self, attempt: Attempt, lineage: Lineage, tx_hash: bytes, raw: Opaque) -> Outcome:
+        """Send once. Whatever the node says, the attempt is over and the bytes are the reconciler's (TX-4)."""
+        self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
-        if not answer.is_out:
-            raise BroadcastDoubtful(tx_hash, answer.kind, answer.detail or "no detail")
-        log.info("transaction_out", job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind)
+        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
+        if answer.is_out:
+            bound.info("transaction_out")
+        else:
+            bound.warning("transaction_not_out_yet", detail=answer.detail)
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:
@@ -243,8 +297,10 @@ class Executor:
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
-    """`execute`, with a market above the ceiling as a postponement: it is no fault of the job and spends no attempt."""
+    """`execute`, with a market above the ceiling and a halted pool as postponements: neither is the job's fault."""
     try:
         return await executor.execute(kind, job, attempt)
     except MarketAboveCeiling as error:
         return Postponed(str(error), MARKET_DELAY_SECONDS)
+    except PoolHalted as error:
+        return Postponed(str(error), HALT_DELAY_SECONDS)

@@ -21,14 +21,50 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.explaining.facts import LineageReader
+from tayho.transactions.explaining.rules import explain_lineage
+from tayho.transactions.explaining.types import (
+    DoubtfulLine,
+    EngineRules,
+    LaneLine,
+    LineageWhole,
+    MemberSeen,
+    NodeSight,
+    TxExplanation,
+)
+from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
+from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.sending import Sending
-from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.superseding import Superseding
+from tayho.transactions.types import Halt, LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.world import World
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = [
+    "Act",
+    "ActRefused",
+    "DoubtfulLine",
+    "EngineRules",
+    "LaneLine",
+    "LaneTaken",
+    "LineageControl",
+    "LineageReader",
+    "LineageWhole",
+    "MemberSeen",
+    "NodeSight",
+    "TransactionError",
+    "Transactions",
+    "TxExplanation",
+    "Wished",
+    "explain_lineage",
+    "lineages_of_job",
+]
 
 log = structlog.get_logger("tayho.transactions")
 
@@ -54,11 +90,35 @@ class Transactions:
         self._signers = tuple(signers)
         sending = Sending(Broadcaster(writes, write_endpoint))
         self._executor = Executor(database, coordination, custody, reads, sending, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, truth, sending, self._executor, settings)
+        halts = self._executor.halts
+        self._truth = truth
+        self._world = World(database, coordination, truth, halts, settings)
+        watch = LaneWatch(database, coordination, truth, halts, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
+        superseding = Superseding(database, coordination, truth, settings)
+        replacing = Replacing(
+            database, coordination, custody, truth, reads, self._executor.fee_market, sending, settings
+        )
+        self._reconciler = Reconciler(
+            database,
+            coordination,
+            custody,
+            truth,
+            sending,
+            self._executor,
+            settings,
+            # What the chain took back lives again before anything else is concluded from the chain.
+            steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step, replacing.step],
+        )
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
-        await register_lanes(self._database, self._reads, self._settings, self._signers)
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
+        fresh = await register_lanes(self._database, self._reads, self._settings, self._signers)
+        await self._world.at_start(fresh)
 
     async def run(self) -> None:
         """Serve executions and reconcile, until cancelled."""
@@ -69,11 +129,19 @@ class Transactions:
     async def _reconcile(self) -> None:
         await every(
             self._settings.reconcile_seconds,
-            self._reconciler.tick,
-            transient=(StorageError, RpcError, LineageDrifted),
+            self._tick,
+            transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
         )
+
+    async def _tick(self) -> bool:
+        """The world first: what it halts is not worked on. After a halt the chain is known anew, as was decided."""
+        was_halted = self._executor.halts.is_seen
+        await self._world.check()
+        if was_halted and not await self._executor.halts.look():
+            await self._truth.heads.start_over()
+        return await self._reorganisations.watched(self._reconciler.tick)
 
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Carry one attempt as far as a node; how it ends is the attempt's outcome or an error that a retry resumes."""
@@ -82,6 +150,10 @@ class Transactions:
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
         return await lanes_of_pool(self._database, self._settings)
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
+        return await self._executor.halts.open()
 
     async def open_lineages(self) -> int:
         """How many lineages of the pool are not final."""

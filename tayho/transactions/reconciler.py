@@ -18,8 +18,11 @@ from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, TransactionError
+from tayho.transactions.answers import apply_answers, count_answers, note_answers, release_included
+from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
 from tayho.transactions.executor import Executor
+from tayho.transactions.halts import held_unhalted
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconcile_rules import (
     ChainView,
     Decision,
@@ -29,8 +32,19 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
-from tayho.transactions.sending import Outgoing, Sending
-from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSettings, WouldRevert
+from tayho.transactions.sending import Sending
+from tayho.transactions.types import (
+    Answered,
+    Happening,
+    Lineage,
+    Observe,
+    ObserveSeconds,
+    Outgoing,
+    Persistence,
+    Stage,
+    TransactionSettings,
+    WouldRevert,
+)
 
 log = structlog.get_logger("tayho.reconciler")
 
@@ -53,6 +67,8 @@ class Reconciler:
         executor: Executor,
         settings: TransactionSettings,
         steps: Sequence[Step] = (),
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         """`steps` come after the open lineages at every tick, in their order, each told the head."""
         self._database = database
@@ -63,9 +79,16 @@ class Reconciler:
         self._executor = executor
         self._settings = settings
         self._steps = tuple(steps)
+        self._observe = observe
+        self._observe_seconds = observe_seconds
 
     async def tick(self) -> bool:
-        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError."""
+        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError.
+
+        While a halt of the pool is open it does nothing but look whether it still is.
+        """
+        if await self._executor.halts.look():
+            return False
         await self._sign_fillers()
         has_more = await self._reconcile_due()
         if self._steps:
@@ -107,6 +130,7 @@ class Reconciler:
                 nonce=first["nonce"],
                 state=first["state"],
                 included_block_number=first["included_block_number"],
+                is_unwanted=first["is_unwanted"],
                 members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (
@@ -153,6 +177,8 @@ class Reconciler:
                     if lineage.job_id is not None
                 ],
             )
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
             rows = await store.FINALISE(
                 tx,
@@ -167,21 +193,24 @@ class Reconciler:
                 view.head_block_number,
                 [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
-            ended = {row["lineage_id"] for row in rows}
+            ended = {row["lineage_id"]: row for row in rows}
             drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
             if drifted:
                 raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
         step("reconcile.after_finalise")
+        for row in rows:
+            self._observe(Happening.ENDED, row["state"], 1)
+            self._observe_seconds(Stage.FINAL, row["seconds"])
         log.info("lineages_final", lineages=len(ended), head=view.head_block_number)
 
     async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
         changes = inclusion_changes(lineages, decisions)
         if not changes:
             return
-        async with self._database.connection() as connection:
-            await store.NOTE_INCLUSION(
-                connection, [lineage_id for lineage_id, _ in changes], [number for _, number in changes]
-            )
+        async with self._database.transaction() as tx:
+            await store.NOTE_INCLUSION(tx, [lineage_id for lineage_id, _ in changes], [number for _, number in changes])
+            included = [lineage_id for lineage_id, number in changes if number is not None]
+            await release_included(tx, included, self._observe)
         step("reconcile.after_note")
 
     async def _resend(self, decisions: Sequence[Decision]) -> None:
@@ -200,24 +229,23 @@ class Reconciler:
                 continue
             outgoing.append(Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw))
         answers = await self._sending.send_many(outgoing)
-        await self._record([(one.tx_hash, answer) for one, answer in zip(outgoing, answers, strict=True)])
+        await self._record(
+            [
+                Answered(one.tx_hash, self._sending.endpoint, answer)
+                for one, answer in zip(outgoing, answers, strict=True)
+            ]
+        )
         step("reconcile.after_rebroadcast")
 
-    async def _record(self, answered: Sequence[tuple[bytes, Answer]]) -> None:
+    async def _record(self, answered: Sequence[Answered]) -> None:
+        sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            await store.RECORD_BROADCASTS(
-                tx,
-                [tx_hash for tx_hash, _ in answered],
-                [self._sending.endpoint for _ in answered],
-                [answer.kind for _, answer in answered],
-                [answer.reason for _, answer in answered],
-                [answer.detail for _, answer in answered],
-                self._settings.instance_id,
-            )
-            await store.DOUBT(tx, [tx_hash for tx_hash, answer in answered if answer.kind == "unknown"])
-            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in answered if answer.is_out])
-        for tx_hash, answer in answered:
-            log.info("resent", tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind, detail=answer.detail)
+            await apply_answers(tx, answered, sent_by, self._observe)
+            await note_answers(tx, answered, sent_by)
+        count_answers(answered, self._observe)
+        for one in answered:
+            answer = one.answer
+            log.info("resent", tx_hash=f"0x{one.tx_hash.hex()}", reason=answer.reason, detail=answer.detail)
 
     async def _sign_fillers(self) -> None:
         """Sign the fillers that abandoned nonces left behind; the next tick sends them like any signed lineage."""

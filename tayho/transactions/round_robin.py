@@ -14,7 +14,7 @@ def choose_lanes(lanes: Sequence[LaneStatus], cursor: int, depth: int, wanted: i
 
     Returns fewer than wanted when the room ends, and the cursor for the next call. The lanes come in a stable order.
     """
-    room = [max(depth - lane.in_flight, 0) if lane.state == "open" else 0 for lane in lanes]
+    room = [_room(lane, depth) for lane in lanes]
     chosen: list[Address] = []
     while len(chosen) < wanted and any(room):
         place = cursor % len(lanes)
@@ -48,3 +48,11 @@ def _remaining(chosen: Sequence[Address], left: Counter[Address]) -> Iterator[Ad
         if left[signer]:
             left[signer] -= 1
             yield signer
+
+
+def _room(lane: LaneStatus, depth: int) -> int:
+    """How many nonces the lane may take now: none that the chain shows as used by somebody else, and of an account that
+    delegates one at a time, for nodes take no second and no gap from it (EIP-7702)."""
+    if lane.state != "open" or (lane.latest_nonce is not None and lane.latest_nonce > lane.next_nonce):
+        return 0
+    return max((1 if lane.is_delegated else depth) - lane.in_flight, 0)

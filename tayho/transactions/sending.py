@@ -7,28 +7,18 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.types import Answer
+from tayho.transactions.types import Answer, Outgoing
 
 # Of one batch. Nodes and providers take about a hundred calls and a few megabytes; hex doubles the bytes.
 ITEMS_MAX = 100
 BYTES_MAX = 512 * 1024
 # Batches in flight, of different lanes: while one is answered the next is already on its way.
 BATCHES_MAX = 4
-
-
-@frozen
-class Outgoing:
-    """Signed bytes that are in the journal, on their way to a node."""
-
-    tx_hash: bytes
-    signer: Address
-    nonce: int
-    raw: Opaque
 
 
 @define(eq=False)

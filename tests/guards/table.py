@@ -27,6 +27,8 @@ _CLOCKS = "tests/coordination/test_clocks.py"
 _WORKER = "tests/coordination/test_worker.py"
 _BALLOTS = "tests/rpc/test_ballots.py"
 _HEADS = "tests/rpc/test_heads.py"
+_FEES = "tests/transactions/test_fees.py"
+_PROOFS = "tests/transactions/test_proofs.py"
 _LIARS = "tests/transactions/test_liars.py"
 _EXECUTOR = "tests/transactions/test_executor.py"
 _SENDING = "tests/transactions/test_sending.py"
@@ -304,7 +306,7 @@ GUARDS = (
     Guard(
         "a nonce is asked at the block of the head",
         "rpc/truth.py",
-        "methods.transaction_count(one, head.hash)",
+        "methods.transaction_count(one, block.hash)",
         'methods.transaction_count(one, "latest")',
         "tests/rpc/test_heads_on_nodes.py::test_a_nonce_is_agreed_at_the_block_of_the_head",
     ),
@@ -342,5 +344,82 @@ GUARDS = (
         "return self.signer == signer and now - self.asked_at <= FRESH_SECONDS",
         "return now - self.asked_at <= FRESH_SECONDS",
         f"{_EXECUTOR}::test_a_simulation_of_an_old_block_or_another_signer_is_made_again",
+    ),
+    Guard(
+        "a bump is rounded up",
+        "tayho/transactions/fees.py",
+        "    return max(-(-wei * (BASIS_POINTS + basis_points) // BASIS_POINTS), wei + 1)",
+        "    return max(wei * (BASIS_POINTS + basis_points) // BASIS_POINTS, wei + 1)",
+        "tests/transactions/test_replacement_rules.py::test_one_wei_less_on_either_field_is_refused",
+    ),
+    Guard(
+        "a bump is what nodes ask at least",
+        "tayho/transactions/fees.py",
+        "max(bump_basis_points, NODES_ASK_BASIS_POINTS[transaction_type])",
+        "bump_basis_points",
+        f"{_FEES}::test_nodes_take_every_bump_and_the_ceiling_holds",
+    ),
+    Guard(
+        "no bump passes the ceiling",
+        "tayho/transactions/fees.py",
+        "    if lowest_wei > fee_wei_max:",
+        "    if lowest_wei > 2 * fee_wei_max:",
+        f"{_FEES}::test_nodes_take_every_bump_and_the_ceiling_holds",
+    ),
+    Guard(
+        "an estimate of gas is possible",
+        "tayho/transactions/fees.py",
+        "    if not INTRINSIC_GAS <= gas_estimate <= block_gas_limit:",
+        "    if not 0 <= gas_estimate <= block_gas_limit:",
+        f"{_FEES}::test_an_absurd_estimate_is_refused_and_a_sound_one_fits",
+    ),
+    Guard(
+        "an invented tip is bounded",
+        "tayho/transactions/fee_market.py",
+        "bounded_tip(tip_wei, tuple(self._usual_wei))",
+        "bounded_tip(tip_wei, ())",
+        "tests/transactions/test_fee_market.py::test_an_invented_tip_is_bounded_by_the_usual_ones",
+    ),
+    Guard(
+        "jobs of one block ask the market once",
+        "tayho/transactions/fee_market.py",
+        "            if flight is None:",
+        "            if flight is None or flight.block_number:",
+        "tests/transactions/test_fee_market.py::test_all_jobs_of_a_block_share_one_question",
+    ),
+    Guard(
+        "a legacy transaction has one price",
+        "tayho/custody/validation.py",
+        "        *_of_type(request),\n",
+        "",
+        "tests/custody/test_validation.py::test_each_rule_is_broken_alone",
+    ),
+    Guard(
+        "a receipt that its block refutes is not seen",
+        "rpc/truth.py",
+        "{one: receipt for one, receipt in receipts.agreed.items() if one not in doubtful}",
+        "receipts.agreed",
+        f"{_PROOFS}::test_two_liars_of_three_end_nothing",
+    ),
+    Guard(
+        "a block that is shown makes the hash that was agreed",
+        "rpc/block_proofs.py",
+        "    verify_header(told.header)\n",
+        "",
+        "tests/rpc/test_receipt_checks.py::test_no_field_of_a_block_can_be_forged",
+    ),
+    Guard(
+        "a header that does not make its hash is not built on",
+        "tayho/voters.py",
+        "        verify_header(header)\n",
+        "        pass\n",
+        f"{_PROOFS}::test_a_header_that_does_not_make_its_hash_ends_nothing",
+    ),
+    Guard(
+        "what an earlier process relied on is compared",
+        "rpc/heads.py",
+        "        self._finality.suspect(FinalBlock(number, block_hash))\n",
+        "",
+        f"{_HEADS}::test_what_an_earlier_process_relied_on_is_held",
     ),
 )

@@ -20,7 +20,6 @@ from tayho.kernel.steps import on_step
 from tayho.kinds import Actionable, Call, Revalidation
 from tayho.protocol import abi, artifacts
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import BroadcastDoubtful
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import FRESH_SECONDS, Foreseen
@@ -145,13 +144,14 @@ async def test_signed_is_sent_as_the_identical_bytes(engine: Engine) -> None:
 
 async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> None:
     """Goal: a timeout never proves rejection. Method: the node takes the bytes and its answer is lost; the attempt
-    fails
-    and keeps the lineage; the next one hears `already known` or finds it mined; one effect."""
+    ends as confirming, its member in doubt, and the reconciler hears `already known` or finds it mined; one effect."""
     (attempt,) = await engine.attempts(1)
     healthy = engine.executor._sending  # pyright: ignore[reportPrivateUsage]
     engine.executor._sending = Sending(Broadcaster(LosesAnswers(engine.node), "node"))  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(BroadcastDoubtful):
-        await _execute(engine, attempt)
+    assert await _execute(engine, attempt) == Ended()
+    assert await engine.plane.state(attempt.job_id) == "confirming"
+    async with engine.plane.database.connection() as connection:
+        assert await connection.fetchval("SELECT state FROM transactions.members") == "ambiguous"
     engine.executor._sending = healthy  # pyright: ignore[reportPrivateUsage]
     assert len(await _members(engine)) == 1
     await engine.tick_and_mine(3)

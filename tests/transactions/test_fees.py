@@ -17,14 +17,10 @@ from tayho.transactions.fees import (
     BASE_FEE_HEADROOM_BLOCKS,
     BASIS_POINTS,
     BLOB,
-    DYNAMIC,
     GAS_BUFFER_BASIS_POINTS,
     INTRINSIC_GAS,
-    LEGACY,
     SET_CODE,
     TIP_JUMP_MAX,
-    FeeCapped,
-    Market,
     base_fee_after,
     bounded_tip,
     buffered_gas,
@@ -35,7 +31,7 @@ from tayho.transactions.fees import (
     reserve_wei,
     tip_from,
 )
-from tayho.transactions.types import Fee
+from tayho.transactions.types import DYNAMIC, LEGACY, Fee, FeeCapped, Market
 
 WEI = st.one_of(st.integers(0, 40), st.integers(0, 10**13))
 CEILINGS = st.one_of(st.integers(1, 100), st.integers(1, 2 * 10**13))

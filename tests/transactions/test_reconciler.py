@@ -335,6 +335,30 @@ async def _finalise(_: Journal, database: Database, members: Sequence[SignedMemb
         )
 
 
+async def _supersede(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        await store.SUPERSEDE(
+            connection,
+            [member.lineage.lineage_id for member in members],
+            [os.urandom(32) for _ in members],
+            [1] * len(members),
+            [os.urandom(32) for _ in members],
+            ["another's"] * len(members),
+            "test",
+        )
+
+
+async def _hold_for_use(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        ids = [member.lineage.lineage_id for member in members]
+        await store.HOLD_FOR_USED_NONCE(connection, ids, ["used"] * len(ids))
+
+
+async def _lock(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        await store.LOCK_LINEAGES(connection, [member.lineage.lineage_id for member in members])
+
+
 async def _persist(journal: Journal, _: Database, members: Sequence[SignedMember]) -> None:
     """As fillers: a job's own rows would put the callers in order before they come to the lineages."""
     await journal.persist_many([Persistence(None, member) for member in members])
@@ -345,7 +369,10 @@ async def _persist(journal: Journal, _: Database, members: Sequence[SignedMember
     ("change", "is_persisted"),
     [
         pytest.param(change, is_persisted, id=change.__name__.strip("_"))
-        for change, is_persisted in ((_persist, False), (_mark, True), (_note, True), (_finalise, True))
+        for change, is_persisted in (
+            (_persist, False),
+            *((change, True) for change in (_mark, _note, _finalise, _supersede, _hold_for_use, _lock)),
+        )
     ],
 )
 async def test_whoever_changes_many_lineages_locks_them_in_one_order(
