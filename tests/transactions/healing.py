@@ -26,6 +26,7 @@ from tayho.transactions.executor import signing_request
 from tayho.transactions.halts import Halts
 from tayho.transactions.reconciler import Reconciler
 from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Fee, TransactionSettings
 from tayho.voters import truth_of
@@ -85,7 +86,7 @@ class Healing:
             coordination,
             engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
             truth,
-            Broadcaster(engine.node, "node"),
+            Sending(Broadcaster(engine.node, "node")),
             engine.executor,
             settings,
             steps=[reorganisations.step, Superseding(database, coordination, truth, settings).step],

@@ -23,6 +23,7 @@ from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.executor import execute_or_postpone
 from tayho.transactions.node_answers import rows
 from tayho.transactions.observing import observe_nothing
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
     Allocation,
     Answer,
@@ -60,13 +61,22 @@ class Says:
     async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
         return await self.node.ask_many(calls)
 
+    async def ask_in_turn(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+        answers: list[T | RpcError] = []
+        for call in calls:
+            try:
+                answers.append(await self.ask(call))
+            except RpcError as error:
+                answers.append(error)
+        return answers
+
 
 def _answering(engine: Engine, error: RpcError | None) -> Says:
     """From now on the engine sends to a node that says this."""
     node = Says(engine.node, error)
-    broadcaster = Broadcaster(node, "node")
-    engine.executor._broadcaster = broadcaster  # pyright: ignore[reportPrivateUsage]
-    engine.reconciler._broadcaster = broadcaster  # pyright: ignore[reportPrivateUsage]
+    sending = Sending(Broadcaster(node, "node"))
+    engine.executor._sending = sending  # pyright: ignore[reportPrivateUsage]
+    engine.reconciler._sending = sending  # pyright: ignore[reportPrivateUsage]
     return node
 
 
