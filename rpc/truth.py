@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import field, frozen
 
@@ -12,11 +12,15 @@ from rpc.agreed_reads import AgreedReads
 from rpc.asked_together import Asked, ask_together
 from rpc.ballots import Agreed, Vote
 from rpc.canvass import canvass
-from rpc.errors import NoQuorum, RpcError
+from rpc.contests import Contests
+from rpc.errors import NoQuorum, Reverted, RpcError
 from rpc.heads import Heads
 from rpc.quorum import Quorum
+from rpc.reads import Call
 from rpc.receipt_checks import Checked, Claim, ReceiptChecks
 from rpc.values import Header, Receipt
+
+T = TypeVar("T")
 
 POOLS_DEADLINE_SECONDS = 10
 POOLS_GRACE_SECONDS = 1
@@ -75,10 +79,16 @@ class ChainTruth:
     as any endpoint shows that block: then only the majority's word on the block's hash is left to be believed.
     """
 
-    def __init__(self, quorum: Quorum, heads: Heads, checks: ReceiptChecks | None = None) -> None:
+    def __init__(
+        self, quorum: Quorum, heads: Heads, checks: ReceiptChecks | None = None, contests: Contests | None = None
+    ) -> None:
         self._quorum = quorum
         self.heads = heads
         self._checks = checks
+        # What the voters said against each other, for whoever writes it down.
+        self.contests = contests or Contests()
+        self.voters = quorum.voters
+        self.needed = quorum.needed
 
     async def ask(self, *kinds: Asked[Any]) -> None:
         """Put questions of several kinds to the vote, in one batch a voter; each kind has its answers then."""
@@ -209,28 +219,41 @@ class ChainTruth:
     async def _canonical(self, heights: Iterable[int]) -> dict[int, Header | NoQuorum | None]:
         return await self.heads.headers_at(sorted(heights))
 
-    async def _pending_nonces(self, accounts: Sequence[bytes]) -> dict[bytes, int | RpcError]:
+    async def _pending_nonces(self, accounts: Sequence[bytes]) -> dict[bytes, int | NoQuorum]:
         """The next nonce of each account that a majority's own pools have reached.
 
-        Pools differ by nature, so they are not compared. It only tells whether to send the same bytes again: one
-        voter that shows too much cannot hide that the others have lost them.
+        It only tells whether to send the same bytes again: one voter that shows too much cannot hide that the others
+        have lost them.
+        """
+        reached = await self.reached([methods.transaction_count(one, "pending") for one in accounts])
+        return dict(zip(accounts, reached, strict=True))
+
+    async def agreed(self, calls: Sequence[Call[T]]) -> list[T | NoQuorum | Reverted]:
+        """A majority's one answer to each question, which names its block."""
+        answers = await self._quorum.agreed_many(calls)
+        return [answer.value if isinstance(answer, Agreed) else answer for answer in answers]
+
+    async def reached(self, calls: Sequence[Call[int]]) -> list[int | NoQuorum]:
+        """The highest number that a majority tells at least, for what honest nodes differ about by nature.
+
+        No minority moves it above what an honest one tells, or below.
         """
         needed = self._quorum.needed
         told = await canvass(
             self._quorum.members,
-            [methods.transaction_count(one, "pending") for one in accounts],
+            calls,
             needed=needed,
             deadline_seconds=POOLS_DEADLINE_SECONDS,
             grace_seconds=POOLS_GRACE_SECONDS,
         )
-        reached: dict[bytes, int | RpcError] = {}
-        for place, account in enumerate(accounts):
+        reached: list[int | NoQuorum] = []
+        for place, call in enumerate(calls):
             votes = tuple(Vote(one.voter, one.answers[place], one.seconds) for one in told)
-            counts = sorted((vote.outcome for vote in votes if isinstance(vote.outcome, int)), reverse=True)
-            if len(counts) >= needed:
-                reached[account] = counts[needed - 1]
+            numbers = sorted((vote.outcome for vote in votes if isinstance(vote.outcome, int)), reverse=True)
+            if len(numbers) >= needed:
+                reached.append(numbers[needed - 1])
             else:
-                reached[account] = NoQuorum("eth_getTransactionCount", needed, self._quorum.voters, votes)
+                reached.append(NoQuorum(call.method, needed, self._quorum.voters, votes))
         return reached
 
 

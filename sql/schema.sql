@@ -314,6 +314,23 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION transactions.refuse_delete_but_by_policy()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+    days int := nullif(current_setting('tayho.evidence_days', true), '')::int;
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'prune_evidence' OR days IS NULL
+        OR OLD.decided_at >= now() - make_interval(days => greatest(days, 7))
+    THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: only the policy deletes it, when it is old enough',
+            TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN OLD;
+END $function$;
+
 CREATE TABLE coordination.attempts (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
@@ -546,6 +563,26 @@ CREATE TABLE transactions.events (
     occurred_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT events_pkey PRIMARY KEY (event_id),
     CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text, 'bump_requested'::text, 'cancel_requested'::text])))
+);
+
+CREATE TABLE transactions.evidence (
+    evidence_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    kind text NOT NULL,
+    lineage_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    head_block_number bigint,
+    head_hash bytea,
+    detail jsonb NOT NULL,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT evidence_pkey PRIMARY KEY (evidence_id),
+    CONSTRAINT evidence_bounded CHECK (((cardinality(lineage_ids) <= 1000) AND (octet_length((detail)::text) <= 4194304))),
+    CONSTRAINT evidence_final CHECK ((((kind = 'final'::text) = (cardinality(lineage_ids) > 0)) AND ((kind = 'final'::text) = (head_block_number IS NOT NULL)) AND ((kind = 'final'::text) = (head_hash IS NOT NULL)))),
+    CONSTRAINT evidence_head_block_number_check CHECK ((head_block_number >= 0)),
+    CONSTRAINT evidence_head_hash_check CHECK ((octet_length(head_hash) = 32)),
+    CONSTRAINT evidence_kind_check CHECK ((kind = ANY (ARRAY['final'::text, 'contested'::text, 'refuted'::text])))
 );
 
 CREATE TABLE transactions.findings (
@@ -791,6 +828,10 @@ CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_has
 
 CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
 
+CREATE INDEX evidence_age ON transactions.evidence USING btree (chain_id, environment, role, decided_at);
+
+CREATE INDEX evidence_of_lineage ON transactions.evidence USING gin (lineage_ids);
+
 CREATE INDEX findings_of_lane ON transactions.findings USING btree (chain_id, signer, found_at);
 
 CREATE UNIQUE INDEX halts_open ON transactions.halts USING btree (chain_id, environment, role, kind) WHERE (resolved_at IS NULL);
@@ -854,6 +895,12 @@ CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER evidence_immutable BEFORE UPDATE ON transactions.evidence FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER evidence_kept BEFORE DELETE ON transactions.evidence FOR EACH ROW EXECUTE FUNCTION transactions.refuse_delete_but_by_policy();
+
+CREATE TRIGGER evidence_kept_whole BEFORE TRUNCATE ON transactions.evidence FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON transactions.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

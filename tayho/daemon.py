@@ -153,6 +153,7 @@ async def _transactions(
             stuck_seconds=settings.tx_stuck_seconds,
             fee_bump_basis_points=settings.tx_fee_bump_basis_points,
             replacements_max=settings.tx_max_replacements,
+            evidence_retention_days=settings.evidence_retention_days,
             instance_id=settings.instance_id,
         ),
         await custody.signers(),

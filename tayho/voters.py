@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import structlog
 
 from rpc.ballots import majority_of
+from rpc.contests import Contests
 from rpc.errors import RpcError, WrongChain
 from rpc.evidence import ANSWER_CHARACTERS_MAX, Evidence, cut
 from rpc.heads import Heads
@@ -17,11 +19,12 @@ from rpc.member import Member
 from rpc.methods import chain_id
 from rpc.proof_errors import Unprovable
 from rpc.proofs import verify_header
-from rpc.provenance import Refutation
+from rpc.provenance import Refutation, evidence_of_refutation
 from rpc.quorum import Quorum
 from rpc.receipt_checks import ReceiptChecks
 from rpc.segment import Reorganised
 from rpc.truth import ChainTruth
+from rpc.urls import unnumbered
 from rpc.values import Header
 from rpc.voters import examine_voters
 from tayho.config import Settings
@@ -32,16 +35,36 @@ log = structlog.get_logger("tayho.voters")
 _LIVE = "live"
 
 
-def truth_of(voters: Sequence[Member]) -> ChainTruth:
-    """What durable decisions rest on. What is contested or refuted is told at once, and by whom.
+def truth_of(
+    voters: Sequence[Member],
+    *,
+    on_dissent: Callable[[str], None] = lambda _: None,
+    on_lie: Callable[[str], None] = lambda _: None,
+) -> ChainTruth:
+    """What durable decisions rest on. What is contested or refuted is told at once, and charged to who said it.
 
     A single voter proves nothing: whoever tells the only header tells a block that fits. It is believed as it is.
     """
-    quorum = Quorum(voters, _tell_contested)
+    contests = Contests()
+
+    def contested(evidence: Evidence) -> None:
+        _tell_contested(evidence)
+        contests.note(evidence)
+        for one in evidence.testimonies:
+            # Who has nothing there yet merely lags.
+            if one.dissents and one.answer != "null":
+                on_dissent(one.voter)
+
+    def refuted(lie: Refutation) -> None:
+        _tell_refuted(lie)
+        contests.note(evidence_of_refutation(lie, datetime.now(UTC)))
+        on_lie(lie.endpoint)
+
+    quorum = Quorum(voters, contested)
     if len(quorum.voters) == 1:
-        return ChainTruth(quorum, Heads(quorum, on_reorganised=_tell_reorganised))
+        return ChainTruth(quorum, Heads(quorum, on_reorganised=_tell_reorganised), contests=contests)
     heads = Heads(quorum, on_reorganised=_tell_reorganised, verify=refuse_forged)
-    return ChainTruth(quorum, heads, ReceiptChecks(voters, recovered, _tell_refuted))
+    return ChainTruth(quorum, heads, ReceiptChecks(voters, recovered, refuted), contests)
 
 
 def refuse_forged(header: Header) -> None:
@@ -57,7 +80,7 @@ async def voter_problems(settings: Settings, urls: Sequence[str], voters: Sequen
     """
     problems = [
         f"{shown} stands twice in RPC_READ_URLS: one endpoint has one vote"
-        for shown, times in Counter(voter.shown for voter in voters).items()
+        for shown, times in Counter(unnumbered(voter.shown) for voter in voters).items()
         if times > 1
     ]
     electorate = await examine_voters(urls)

@@ -70,6 +70,7 @@ STEPS: frozenset[str] = frozenset(
         "replace.after_send",
         "replace.after_abandon",
         "hold.after_change",
+        "evidence.after_turn",
     }
 )
 

@@ -11,14 +11,13 @@ from eth_utils.crypto import keccak
 
 from rpc import methods
 from rpc.errors import Reverted, RpcError
-from rpc.reads import Call as Question
-from rpc.reads import Reads
+from rpc.truth import ChainTruth
 from rpc.values import Header
 from tayho.kernel.address import Address
 from tayho.transactions.constants import GAS_LIMIT_MAX
 from tayho.transactions.errors import MarketAbsurd
 from tayho.transactions.fees import gas_limit_for, raised
-from tayho.transactions.types import FillerNeeds
+from tayho.transactions.types import LaneNeeds
 
 # The OP-stack's GasPriceOracle, at the same address on each of its chains (specs: predeploys).
 GAS_PRICE_ORACLE = Address.parse("0x420000000000000000000000000000000000000F")
@@ -41,11 +40,10 @@ _OPERATOR_FEE = _selector("getOperatorFee(uint256)")  # since Isthmus; before, i
 
 
 class DataFees:
-    """What one chain charges for data. Whether it is an OP-stack chain is asked once."""
+    """What one chain charges for data, by a majority's word. Whether it is an OP-stack chain is asked once."""
 
-    def __init__(self, reads: Reads) -> None:
-        """`reads` may be one endpoint's word or a quorum's: every question is about a named block."""
-        self._reads = reads
+    def __init__(self, truth: ChainTruth) -> None:
+        self._truth = truth
         self._has_oracle: bool | None = None
 
     async def data_fee_wei(self, data_bytes: int, gas_limit: int, head: Header) -> int:
@@ -55,27 +53,37 @@ class DataFees:
         mined. Raises RpcError, MarketAbsurd for an answer that is no number.
         """
         if self._has_oracle is None:
-            self._has_oracle = bool(await self._reads.ask(methods.code(GAS_PRICE_ORACLE.value, head.number)))
+            (code,) = await self._truth.agreed([methods.code(GAS_PRICE_ORACLE.value, head.number)])
+            if isinstance(code, RpcError):
+                raise code
+            self._has_oracle = bool(code)
         if not self._has_oracle:
             return 0
         size = data_bytes + BYTES_BESIDE_DATA
-        asked: list[Question[object]] = [
-            methods.call(_to_oracle(_UPPER_BOUND + _word(size)), head.number),
-            methods.call(_to_oracle(_OPERATOR_FEE + _word(gas_limit)), head.number),
-        ]
-        of_data, of_operator = await self._reads.ask_many(asked)
+        of_data, of_operator = await self._truth.agreed(
+            [
+                methods.call(_to_oracle(_UPPER_BOUND + _word(size)), head.number),
+                methods.call(_to_oracle(_OPERATOR_FEE + _word(gas_limit)), head.number),
+            ]
+        )
         if isinstance(of_data, Reverted):
             # An oracle from before Fjord prices bytes, and those that are not zero the highest.
-            of_data = await self._reads.ask(methods.call(_to_oracle(_OF_BYTES + _bytes(b"\xff" * size)), head.number))
+            of_bytes = methods.call(_to_oracle(_OF_BYTES + _bytes(b"\xff" * size)), head.number)
+            (of_data,) = await self._truth.agreed([of_bytes])
         operator_fee_wei = 0 if isinstance(of_operator, Reverted) else _number(of_operator)
         return raised(_number(of_data) + operator_fee_wei, DATA_FEE_HEADROOM_BASIS_POINTS)
 
-    async def filler_needs(self, signer: Address, head: Header) -> FillerNeeds:
-        """What a transfer of nothing to oneself takes now. Raises RpcError, EstimateAbsurd, MarketAbsurd."""
+    async def needs(self, signer: Address, data_bytes: int, head: Header) -> LaneNeeds:
+        """The gas of a transfer of nothing to oneself, and the data fee of a transaction with so many bytes of data.
+
+        Raises RpcError, EstimateAbsurd, MarketAbsurd.
+        """
         request = methods.CallRequest(signer.value, signer.value)
-        estimate = await self._reads.ask(methods.estimate_gas(request, head.number))
+        (estimate,) = await self._truth.reached([methods.estimate_gas(request, head.number)])
+        if isinstance(estimate, RpcError):
+            raise estimate
         gas_limit = gas_limit_for(estimate, block_gas_limit=head.gas_limit, gas_limit_max=GAS_LIMIT_MAX)
-        return FillerNeeds(gas_limit, await self.data_fee_wei(0, gas_limit, head))
+        return LaneNeeds(gas_limit, await self.data_fee_wei(data_bytes, gas_limit, head))
 
 
 def _to_oracle(data: bytes) -> methods.CallRequest:
@@ -91,9 +99,9 @@ def _bytes(content: bytes) -> bytes:
     return _word(_WORD_BYTES) + _word(len(content)) + content + bytes(-len(content) % _WORD_BYTES)
 
 
-def _number(answer: object) -> int:
+def _number(answer: bytes | RpcError) -> int:
     if isinstance(answer, RpcError):
         raise answer
-    if not isinstance(answer, bytes) or len(answer) != _WORD_BYTES:
+    if len(answer) != _WORD_BYTES:
         raise MarketAbsurd("the gas price oracle's answer is no number")
     return int.from_bytes(answer, "big")

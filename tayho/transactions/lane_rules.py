@@ -6,11 +6,14 @@ from attrs import evolve, frozen
 
 from tayho.kernel.json_document import Json
 from tayho.transactions.fees import INTRINSIC_GAS, buffered_gas, cost_wei, reserve_wei
-from tayho.transactions.types import Finding, FindingKind, LaneFacts
+from tayho.transactions.types import Finding, FindingKind, LaneFacts, LaneNeeds
 
 # What one more call is taken to need where nothing in flight says more.
 ROOM_GAS = 100_000
+ROOM_DATA_BYTES = 1_000
+# Until a majority has told more: what a plain transfer takes where no other chain's data is in its gas.
 FILLER_GAS = buffered_gas(INTRINSIC_GAS, 2 * INTRINSIC_GAS)
+LEAST_NEEDS = LaneNeeds(FILLER_GAS)
 # So many calls before the lane would close, its balance is called low.
 LOW_CALLS = 10
 # EIP-7702: the code of an account that delegates is this and an address.
@@ -45,7 +48,7 @@ def standing_of(facts: LaneFacts) -> LaneStanding:
     return LaneStanding(status.state, status.state_reason, facts.is_low, facts.is_pool_dropped, status.is_delegated)
 
 
-def needed_wei(facts: LaneFacts, fee_wei_max: int) -> int:
+def needed_wei(facts: LaneFacts, fee_wei_max: int, needs: LaneNeeds = LEAST_NEEDS) -> int:
     """The least balance with which a lane may take one call more.
 
     Whatever is in flight can then be paid as it was signed, bumped up to the ceiling or filled, and so can the new
@@ -53,22 +56,25 @@ def needed_wei(facts: LaneFacts, fee_wei_max: int) -> int:
     """
     reserve = reserve_wei(
         fee_wei_max=fee_wei_max,
-        filler_gas=FILLER_GAS,
+        filler_gas=needs.filler_gas,
         in_flight=facts.status.in_flight,
         gas_in_flight=facts.gas_in_flight,
+        data_fee_wei=needs.data_fee_wei,
     )
-    return facts.value_in_flight_wei + reserve + room_wei(facts, fee_wei_max)
+    return facts.value_in_flight_wei + reserve + room_wei(facts, fee_wei_max, needs)
 
 
-def room_wei(facts: LaneFacts, fee_wei_max: int) -> int:
+def room_wei(facts: LaneFacts, fee_wei_max: int, needs: LaneNeeds = LEAST_NEEDS) -> int:
     """What one more call is taken to cost at the ceiling: the largest in flight, or a usual one."""
-    return cost_wei(0, max(facts.gas_limit_max, ROOM_GAS), fee_wei_max)
+    return cost_wei(0, max(facts.gas_limit_max, ROOM_GAS, needs.filler_gas), fee_wei_max, needs.data_fee_wei)
 
 
-def judge(facts: LaneFacts, view: AccountView, fee_wei_max: int) -> tuple[LaneStanding, list[Finding]]:
+def judge(
+    facts: LaneFacts, view: AccountView, fee_wei_max: int, needs: LaneNeeds = LEAST_NEEDS
+) -> tuple[LaneStanding, list[Finding]]:
     """How the lane stands after the look, and what began or ended with it. Neither blocked nor draining lanes open."""
     before = standing_of(facts)
-    after, findings = _funded(facts, view, fee_wei_max, before)
+    after, findings = _funded(facts, view, fee_wei_max, needs, before)
     is_delegated = before.is_delegated if view.code is None else view.code.startswith(DELEGATION_PREFIX)
     if is_delegated != before.is_delegated:
         kind: FindingKind = "delegated" if is_delegated else "undelegated"
@@ -81,12 +87,12 @@ def judge(facts: LaneFacts, view: AccountView, fee_wei_max: int) -> tuple[LaneSt
 
 
 def _funded(
-    facts: LaneFacts, view: AccountView, fee_wei_max: int, before: LaneStanding
+    facts: LaneFacts, view: AccountView, fee_wei_max: int, needs: LaneNeeds, before: LaneStanding
 ) -> tuple[LaneStanding, list[Finding]]:
     if view.balance_wei is None:
         return before, []
-    balance, room = view.balance_wei, room_wei(facts, fee_wei_max)
-    needed = needed_wei(facts, fee_wei_max)
+    balance, room = view.balance_wei, room_wei(facts, fee_wei_max, needs)
+    needed = needed_wei(facts, fee_wei_max, needs)
     detail: dict[str, Json] = {"balance_wei": str(balance), "needed_wei": str(needed)}
     is_low = balance < needed + LOW_CALLS * room
     findings = [Finding("low_balance", detail)] if is_low and not before.is_low else []

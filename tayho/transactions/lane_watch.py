@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from rpc.errors import RpcError
 from rpc.truth import AccountsSight, ChainTruth
 from rpc.values import Header
 from storage.commits import again_if_lost
@@ -14,9 +15,12 @@ from tayho.contracts.coordination import Coordination
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import LineageDrifted, PoolHalted
+from tayho.transactions.data_fees import DataFees
+from tayho.transactions.errors import EstimateAbsurd, LineageDrifted, MarketAbsurd, PoolHalted
 from tayho.transactions.halts import Halts
 from tayho.transactions.lane_rules import (
+    LEAST_NEEDS,
+    ROOM_DATA_BYTES,
     AccountView,
     foreign_until,
     forgotten_by_database,
@@ -50,6 +54,8 @@ class LaneWatch:
         self._settings = settings
         # How far this process has itself seen each lane's fence, in each world of the lane.
         self._fences: dict[tuple[Address, int], int] = {}
+        self._data_fees = DataFees(truth)
+        self._needs = LEAST_NEEDS
 
     async def step(self, head: Header) -> None:
         """Look at the lanes at the agreed head and act on what is seen. Raises RpcError, StorageError, PoolHalted."""
@@ -64,6 +70,7 @@ class LaneWatch:
         views = {one.signer: _view(sight, one.signer) for one in facts}
         await self._halt_if_forgotten(facts, views)
         await self._observe(views)
+        await self._ask_needs(facts[0].signer, head)
         await self._change(facts, views)
         await self._pass_foreign(facts, views)
 
@@ -97,9 +104,16 @@ class LaneWatch:
             )
         step("lane.after_observe")
 
+    async def _ask_needs(self, signer: Address, head: Header) -> None:
+        """What the chain asks of any lane now. What is not agreed leaves it as it was known, and stops nothing."""
+        try:
+            self._needs = await self._data_fees.needs(signer, ROOM_DATA_BYTES, head)
+        except (RpcError, EstimateAbsurd, MarketAbsurd) as error:
+            log.warning("lane_needs_not_agreed", error=str(error))
+
     async def _change(self, facts: Sequence[LaneFacts], views: Mapping[Address, AccountView]) -> None:
         """Write the new standing of each lane that has one, and its findings, together."""
-        decided = [(one, *judge(one, views[one.signer], self._settings.fee_wei_max)) for one in facts]
+        decided = [(one, *judge(one, views[one.signer], self._settings.fee_wei_max, self._needs)) for one in facts]
         changed = [(one, standing, found) for one, standing, found in decided if standing != standing_of(one)]
         if not changed:
             return

@@ -22,6 +22,7 @@ from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
+from tayho.transactions.evidence import evidence_of_job
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.explaining.facts import LineageReader
 from tayho.transactions.explaining.rules import explain_lineage
@@ -62,6 +63,7 @@ __all__ = [
     "Transactions",
     "TxExplanation",
     "Wished",
+    "evidence_of_job",
     "explain_lineage",
     "lineages_of_job",
 ]

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from attrs import frozen
 
+from rpc.truth import Sight
 from rpc.values import Receipt
 from tayho.kernel.address import Address
 from tayho.transactions.types import OpenMember
@@ -68,6 +69,17 @@ class ChainView:
             and lineage.signer in self.latest_nonces
             and lineage.signer in self.pending_nonces
         )
+
+
+def view_of(sight: Sight) -> ChainView:
+    """What decisions need of a look."""
+    return ChainView(
+        head_block_number=sight.head.number,
+        canonical_hashes=sight.canonical_hashes,
+        receipts=sight.receipts,
+        latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
+        pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
+    )
 
 
 @frozen

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from rpc.errors import RpcRefused
-from rpc.truth import ChainTruth
+from rpc.truth import ChainTruth, Sight
 from rpc.values import Header, Receipt
 from storage.database import Database
 from tayho.contracts.coordination import Coordination, Settlement
@@ -20,17 +20,18 @@ from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.answers import apply_answers, count_answers, note_answers, release_included
 from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
+from tayho.transactions.evidence import EvidenceKeeper
 from tayho.transactions.executor import Executor
 from tayho.transactions.halts import held_unhalted
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconcile_rules import (
-    ChainView,
     Decision,
     Final,
     OpenLineage,
     Resend,
     decide,
     inclusion_changes,
+    view_of,
 )
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
@@ -78,6 +79,7 @@ class Reconciler:
         self._sending = sending
         self._executor = executor
         self._settings = settings
+        self._evidence = EvidenceKeeper(database, truth, settings)
         self._steps = tuple(steps)
         self._observe = observe
         self._observe_seconds = observe_seconds
@@ -91,6 +93,7 @@ class Reconciler:
             return False
         await self._sign_fillers()
         has_more = await self._reconcile_due()
+        await self._evidence.turn()
         if self._steps:
             head = await self._truth.heads.head()
             for each in self._steps:
@@ -102,9 +105,10 @@ class Reconciler:
         if not lineages:
             return False
         step("reconcile.after_claim")
-        view = await self._look(lineages)
+        sight = await self._look(lineages)
+        view = view_of(sight)
         decisions = [decide(lineage, view, self._settings.confirmations) for lineage in lineages]
-        await self._finalise(lineages, decisions, view)
+        await self._finalise(lineages, decisions, sight)
         await self._note_inclusions(lineages, decisions)
         await self._resend(decisions)
         self._executor.room_made()
@@ -139,7 +143,7 @@ class Reconciler:
             )
         ]
 
-    async def _look(self, lineages: Sequence[OpenLineage]) -> ChainView:
+    async def _look(self, lineages: Sequence[OpenLineage]) -> Sight:
         """The chain as a majority of the voters has it. What they do not agree on leaves its own lineages open."""
         hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
         signers = sorted({lineage.signer for lineage in lineages})
@@ -151,15 +155,9 @@ class Reconciler:
         )
         if sight.failures:
             log.warning("not_agreed", kinds=len(sight.failures), first=str(sight.failures[0]))
-        return ChainView(
-            head_block_number=sight.head.number,
-            canonical_hashes=sight.canonical_hashes,
-            receipts=sight.receipts,
-            latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
-            pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
-        )
+        return sight
 
-    async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
+    async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], sight: Sight) -> None:
         """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
         finals = [
             (lineage, decision)
@@ -190,18 +188,23 @@ class Reconciler:
                 [final.receipt.succeeded for _, final in due],
                 [final.receipt.gas_used for _, final in due],
                 [final.receipt.effective_gas_price_wei for _, final in due],
-                view.head_block_number,
+                sight.head.number,
                 [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
             ended = {row["lineage_id"]: row for row in rows}
             drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
             if drifted:
                 raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
+            await self._evidence.keep_final(
+                tx,
+                sight,
+                {lineage.lineage_id: final.receipt for lineage, final in due if lineage.lineage_id in ended},
+            )
         step("reconcile.after_finalise")
         for row in rows:
             self._observe(Happening.ENDED, row["state"], 1)
             self._observe_seconds(Stage.FINAL, row["seconds"])
-        log.info("lineages_final", lineages=len(ended), head=view.head_block_number)
+        log.info("lineages_final", lineages=len(ended), head=sight.head.number)
 
     async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
         changes = inclusion_changes(lineages, decisions)

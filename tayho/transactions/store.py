@@ -118,6 +118,12 @@ DOUBTFUL = many("transactions/explaining.doubtful")
 LANES_OF_ENVIRONMENT = many("transactions/explaining.lanes_of_environment")
 OPEN_BY_STATE_AND_HOLD = many("transactions/explaining.open_by_state_and_hold")
 
+KEEP_FINAL = command("transactions/evidence.keep_final")
+KEEP_CONTESTS = command("transactions/evidence.keep_contests")
+AS_PRUNE_EVIDENCE = command("transactions/evidence.as_prune_evidence")
+PRUNE_EVIDENCE = scalar("transactions/evidence.prune_evidence")
+EVIDENCE_OF_JOB = many("transactions/evidence.evidence_of_job")
+
 
 def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))

@@ -33,6 +33,8 @@ class TransactionSettings:
     stuck_seconds: int = 90
     fee_bump_basis_points: int = 1250
     replacements_max: int = 8
+    # 0 keeps all evidence.
+    evidence_retention_days: int = 90
     # Which process this is, in what it writes down.
     instance_id: str = "unnamed"
 
@@ -93,6 +95,20 @@ class LineageRecord:
 
 
 @frozen
+class EvidenceRecord:
+    """What one finality decision rested on (RPC-12). `detail` is who may vote, and who told what about each receipt."""
+
+    evidence_id: int
+    kind: str
+    lineage_ids: tuple[UUID, ...]
+    head_block_number: int
+    head_hash: bytes
+    detail: Mapping[str, object]
+    decided_by: str
+    decided_at: datetime
+
+
+@frozen
 class Fee:
     """The fee fields of a transaction, in wei per gas. In a legacy one (type 0) both are its gas price.
 
@@ -138,11 +154,11 @@ class FeeCapped:
 
 
 @frozen
-class FillerNeeds:
-    """What one zero-value self-transfer takes: gas, and the data fee beside it, in wei."""
+class LaneNeeds:
+    """What the chain asks of a lane: the gas limit of a filler, and in wei the data fee of a usual transaction."""
 
-    gas_limit: int
-    data_fee_wei: int
+    filler_gas: int
+    data_fee_wei: int = 0
 
 
 @frozen

@@ -313,8 +313,8 @@ GUARDS = (
     Guard(
         "the reconciler believes a majority",
         "tayho/voters.py",
-        "quorum = Quorum(voters, _tell_contested)",
-        "quorum = Quorum(voters[:1], _tell_contested)",
+        "quorum = Quorum(voters, contested)",
+        "quorum = Quorum(voters[:1], contested)",
         f"{_LIARS}::test_a_receipt_that_one_liar_invents_ends_nothing",
     ),
     Guard(
@@ -416,10 +416,31 @@ GUARDS = (
         f"{_PROOFS}::test_a_header_that_does_not_make_its_hash_ends_nothing",
     ),
     Guard(
+        "evidence goes by its age alone",
+        "sql/migrations/0008_evidence.sql",
+        "        OR OLD.decided_at >= now() - make_interval(days => greatest(days, 7))\n",
+        "",
+        "tests/transactions/test_evidence.py::test_evidence_cannot_be_rewritten",
+    ),
+    Guard(
         "what an earlier process relied on is compared",
         "rpc/heads.py",
         "        self._finality.suspect(FinalBlock(number, block_hash))\n",
         "",
         f"{_HEADS}::test_what_an_earlier_process_relied_on_is_held",
+    ),
+    Guard(
+        "a lane keeps what its bytes cost",
+        "tayho/transactions/lane_rules.py",
+        "        data_fee_wei=needs.data_fee_wei,\n",
+        "",
+        "tests/transactions/test_data_fees.py::test_a_lane_closes_before_it_cannot_pay_for_its_bytes",
+    ),
+    Guard(
+        "what nodes differ about is as high as a majority says",
+        "rpc/truth.py",
+        "numbers[needed - 1]",
+        "numbers[0]",
+        "tests/transactions/test_data_fees.py::test_one_liar_of_three_moves_no_need",
     ),
 )

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 from eth_utils.crypto import keccak
+from structlog.testing import capture_logs
 
 from rpc import methods
 from rpc.endpoint import Endpoint
-from rpc.errors import EndpointFault
+from rpc.errors import NoQuorum
 from rpc.methods import Call
 from rpc.reads import Call as Question
 from rpc.values import Header
 from tayho.local.anvil import Chain, anvil
 from tayho.transactions.data_fees import BYTES_BESIDE_DATA, GAS_PRICE_ORACLE, DataFees
 from tayho.transactions.errors import EstimateAbsurd, MarketAbsurd
-from tayho.transactions.types import FillerNeeds
+from tayho.transactions.lane_rules import ROOM_DATA_BYTES, needed_wei, room_wei
+from tayho.transactions.types import LaneFacts, LaneNeeds
+from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID
 from tests.rpc import examples
 from tests.rpc.voting import Voter, away, header_of
-from tests.transactions.conftest import SIGNERS
+from tests.services.chain import LocalChain, local_chain
+from tests.transactions.conftest import FEE_WEI_MAX, SIGNERS, Engine
+from tests.transactions.watching import lanes, look, told, watch_of
 
 HEAD = header_of(examples.block())
 UPPER_BOUND, OF_BYTES, OPERATOR = "getL1FeeUpperBound(uint256)", "getL1Fee(bytes)", "getOperatorFee(uint256)"
@@ -82,13 +87,13 @@ async def test_an_op_stack_chain_charges_for_bytes(
     """Goal: what the oracle charges is in the balance need, doubled, whatever the oracle's age. Method: a real node
     with a contract at the oracle's address that has the functions of that age and reverts on others."""
     await place_oracle(node, oracle(factors))
-    assert await DataFees(node).data_fee_wei(100, 50_000, await head_of(node)) == expected_wei
+    assert await DataFees(truth_of([node])).data_fee_wei(100, 50_000, await head_of(node)) == expected_wei
 
 
 async def test_a_chain_without_an_oracle_charges_nothing_and_is_asked_once(node: Endpoint) -> None:
     """Goal: on other chains the data fee is 0 and costs no request a block. Method: a plain node; and once it is known
     to have none, a contract that comes later is not asked."""
-    fees = DataFees(node)
+    fees = DataFees(truth_of([node]))
     assert await fees.data_fee_wei(100, 50_000, await head_of(node)) == 0
     await place_oracle(node, oracle({UPPER_BOUND: 1_000}))
     assert await fees.data_fee_wei(100, 50_000, await head_of(node)) == 0
@@ -98,8 +103,8 @@ async def test_a_filler_is_estimated_on_a_real_node(node: Endpoint) -> None:
     """Goal: a filler's needs are the node's estimate with its buffer, and the data fee. Method: a real node with an
     oracle: 21,000 and a fifth, and twice the oracle's word for a transaction without data."""
     await place_oracle(node, oracle({UPPER_BOUND: 1_000}))
-    needs = await DataFees(node).filler_needs(SIGNERS[0], await head_of(node))
-    assert 25_200 <= needs.gas_limit <= 25_202
+    needs = await DataFees(truth_of([node])).needs(SIGNERS[0], 0, await head_of(node))
+    assert 25_200 <= needs.filler_gas <= 25_202
     assert needs.data_fee_wei == 2 * 1_000 * BYTES_BESIDE_DATA
 
 
@@ -115,28 +120,101 @@ async def test_a_filler_on_arbitrum_takes_what_the_estimate_says() -> None:
     chain's data, and a block limit as Arbitrum's."""
     node = telling({"eth_estimateGas": hex(400_000), "eth_getCode": "0x"})
     head = evolve(HEAD, gas_limit=2**50)
-    assert await DataFees(node).filler_needs(SIGNERS[0], head) == FillerNeeds(480_000, 0)
+    assert await DataFees(truth_of([node])).needs(SIGNERS[0], 0, head) == LaneNeeds(480_000, 0)
 
 
 @pytest.mark.parametrize("estimate", [0, 20_999, HEAD.gas_limit + 1])
 async def test_an_absurd_estimate_of_a_filler_is_refused(estimate: int) -> None:
     """Goal: a node's nonsense reserves nothing. Method: an estimate of nothing, of too little, of more than a block."""
     with pytest.raises(EstimateAbsurd):
-        await DataFees(telling({"eth_estimateGas": hex(estimate)})).filler_needs(SIGNERS[0], HEAD)
+        await DataFees(truth_of([telling({"eth_estimateGas": hex(estimate)})])).needs(SIGNERS[0], 0, HEAD)
 
 
 async def test_what_cannot_be_read_is_not_taken_for_nothing() -> None:
     """Goal: a fault is no proof that there is no data fee, and is not remembered as one. Method: an endpoint that is
     away, then there; then one whose oracle's answer is no number."""
     node = telling({})
-    fees = DataFees(node)
-    with pytest.raises(EndpointFault):
-        await fees.data_fee_wei(0, 21_000, HEAD)
+    fees = DataFees(truth_of([node]))
+    plain = DataFees(truth_of([node]))
+    for each in (fees, plain):
+        with pytest.raises(NoQuorum):
+            await each.data_fee_wei(0, 21_000, HEAD)
+    node.answer = telling({"eth_getCode": "0x"}).answer
+    assert await plain.data_fee_wei(0, 21_000, HEAD) == 0
     node.answer = telling({"eth_getCode": "0x60"}).answer
-    with pytest.raises(EndpointFault):
+    with pytest.raises(NoQuorum):
         await fees.data_fee_wei(0, 21_000, HEAD)
     node.answer = telling({"eth_call": "0x" + "00" * 31 + "05"}).answer
     assert await fees.data_fee_wei(0, 21_000, HEAD) == 2 * (5 + 5)
     node.answer = telling({"eth_call": "0x05"}).answer
     with pytest.raises(MarketAbsurd):
         await fees.data_fee_wei(0, 21_000, HEAD)
+
+
+async def test_one_liar_of_three_moves_no_need() -> None:
+    """Goal: one endpoint's word closes no lane and opens none. Method: three voters on an OP-stack chain, one of which
+    tells far more or nothing, of gas and of the fee."""
+
+    def voter(name: str, gas: int, fee_wei: int) -> Voter:
+        called = f"0x{fee_wei.to_bytes(32, 'big').hex()}"
+        told = telling({"eth_getCode": "0x60", "eth_estimateGas": hex(gas), "eth_call": called})
+        return Voter(name, told.answer)
+
+    for lie in ((20_000_000, 10**18), (0, 0)):
+        voters = [voter("one", 21_000, 5), voter("two", 21_001, 5), voter("liar", *lie)]
+        needs = await DataFees(truth_of(voters)).needs(SIGNERS[0], 0, HEAD)
+        assert needs.filler_gas in {25_200, 25_202}
+        assert needs.data_fee_wei == 2 * (5 + 5)
+
+
+@pytest.fixture
+def chain() -> Iterator[LocalChain]:
+    """A node of this test's own, whose accounts it may change."""
+    with local_chain(block_seconds=None) as running:
+        yield running
+
+
+async def test_a_lane_closes_before_it_cannot_pay_for_its_bytes(engine: Engine) -> None:
+    """Goal: the reserve and the next call count what an OP-stack chain charges beside gas (oisy-wallet#13938): a lane
+    that has only gas times the ceiling takes no new work. Method: a balance of exactly that, before and after the chain
+    has an oracle; then the balance with the data fees of the next call and of a filler."""
+    signer = min(SIGNERS)
+    needs = await DataFees(truth_of([engine.node])).needs(signer, ROOM_DATA_BYTES, await head_of(engine.node))
+    assert needs.data_fee_wei == 0
+    facts = LaneFacts((await lanes(engine))[signer], 1, False, False, 0, 0, 0, None, None)
+    enough = needed_wei(facts, FEE_WEI_MAX, needs)
+    await told(engine, "anvil_setBalance", str(signer), hex(enough))
+    await look(engine)
+    assert (await lanes(engine))[signer].state == "open"
+    await place_oracle(engine.node, oracle({UPPER_BOUND: 1_000}))
+    data_fee_wei = 2 * 1_000 * (ROOM_DATA_BYTES + BYTES_BESIDE_DATA)
+    await look(engine)
+    assert (await lanes(engine))[signer].state == "underfunded"
+    room = room_wei(facts, FEE_WEI_MAX, evolve(needs, data_fee_wei=data_fee_wei))
+    await told(engine, "anvil_setBalance", str(signer), hex(enough + 2 * data_fee_wei + room - 1))
+    await look(engine)
+    assert (await lanes(engine))[signer].state == "underfunded"
+    await told(engine, "anvil_setBalance", str(signer), hex(enough + 2 * data_fee_wei + room))
+    await look(engine)
+    assert (await lanes(engine))[signer].state == "open"
+
+
+async def test_needs_that_are_not_agreed_stay_as_they_were_known(engine: Engine) -> None:
+    """Goal: an oracle that cannot be read stops no watch and lowers no reserve. Method: a lane that cannot pay for its
+    bytes; then an oracle whose answer is no number; the lane stays closed and goes on being looked at."""
+    signer = min(SIGNERS)
+    watch = watch_of(engine)
+    facts = LaneFacts((await lanes(engine))[signer], 1, False, False, 0, 0, 0, None, None)
+    await place_oracle(engine.node, oracle({UPPER_BOUND: 60_000}))
+    enough = needed_wei(facts, FEE_WEI_MAX) + room_wei(facts, FEE_WEI_MAX)
+    await told(engine, "anvil_setBalance", str(signer), hex(enough - room_wei(facts, FEE_WEI_MAX)))
+    await look(engine, watch)
+    assert (await lanes(engine))[signer].state == "underfunded"
+    # It returns nothing, whatever is asked.
+    await place_oracle(engine.node, b"\x00")
+    await told(engine, "anvil_setBalance", str(signer), hex(enough))
+    with capture_logs() as lines:
+        await look(engine, watch)
+    assert "lane_needs_not_agreed" in [line["event"] for line in lines]
+    lane = (await lanes(engine))[signer]
+    assert (lane.state, lane.balance_wei) == ("underfunded", enough)

@@ -170,6 +170,18 @@ async def test_an_invented_tip_is_bounded_by_the_usual_ones() -> None:
     assert [line["event"] for line in lines] == ["tip_bounded"]
 
 
+async def test_lies_are_remembered_only_as_far_as_they_were_believed() -> None:
+    """Goal: a liar that goes on lying gains a bounded factor each time, never all at once. Method: one usual tip, then
+    the same fortune block after block."""
+    market = FeeMarket(Voter("node", telling(usual(16, 1_000))))
+    await market.at(head_at(16))
+    taken: list[int] = []
+    for number in range(17, 20):
+        market._reads = Voter("node", telling(usual(number, 10**18)))  # pyright: ignore[reportPrivateUsage]
+        taken.append((await market.at(head_at(number))).tip_wei)
+    assert taken == [10**6, 10**6, 10**9]
+
+
 async def test_without_a_base_fee_the_gas_price_is_asked() -> None:
     """Goal: a chain before EIP-1559 is served with legacy fees (TX-8). Method: a header without a base fee."""
     node = Voter("node", telling(usual()))
