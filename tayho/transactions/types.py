@@ -274,10 +274,11 @@ class Answer:
 
 @frozen
 class Allocation:
-    """One job's wish for a nonce."""
+    """One job's wish for a nonce, if possible in the lane of the signer with whom its call was simulated."""
 
     attempt: Attempt
     call: Call
+    preferred: Address | None = None
 
 
 @frozen

@@ -32,6 +32,7 @@ _PROOFS = "tests/transactions/test_proofs.py"
 _REVIVING = "tests/coordination/test_reviving.py"
 _REORGANISATIONS = "tests/transactions/test_reorganisations.py"
 _LIARS = "tests/transactions/test_liars.py"
+_EXECUTOR = "tests/transactions/test_executor.py"
 _SENDING = "tests/transactions/test_sending.py"
 _SENDING_FILE = "tayho/transactions/sending.py"
 _NODE_ANSWERS = "tests/transactions/test_node_answers.py"
@@ -340,6 +341,20 @@ GUARDS = (
         "            self._enqueue(entry for entry in batch if entry.answer is None and not entry.caller.has_left)\n",
         "",
         f"{_SENDING}::test_a_cancelled_caller_cuts_off_nobody_else",
+    ),
+    Guard(
+        "what was simulated long ago is simulated again before it is signed",
+        "tayho/transactions/simulation.py",
+        "return self.signer == signer and now - self.asked_at <= FRESH_SECONDS",
+        "return self.signer == signer",
+        f"{_EXECUTOR}::test_a_simulation_of_an_old_block_or_another_signer_is_made_again",
+    ),
+    Guard(
+        "what was simulated with another signer is simulated again before it is signed",
+        "tayho/transactions/simulation.py",
+        "return self.signer == signer and now - self.asked_at <= FRESH_SECONDS",
+        "return now - self.asked_at <= FRESH_SECONDS",
+        f"{_EXECUTOR}::test_a_simulation_of_an_old_block_or_another_signer_is_made_again",
     ),
     Guard(
         "a bump is rounded up",
