@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from rpc import methods
 from rpc.errors import RpcError, RpcRefused
 from rpc.reads import Call as Question
@@ -12,6 +14,7 @@ from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions.node_answers import classify
 from tayho.transactions.types import Answer
+from tayho.transactions.withholding import without_bytes
 
 
 class Broadcaster:
@@ -38,7 +41,10 @@ class Broadcaster:
         answers = [await self._alone(calls[0])] if len(calls) == 1 else await self._writes.ask_in_turn(calls)
         step("broadcast.after_send")
         client = await self._client_of(answers)
-        return [classify(tx_hash, answer, client) for (tx_hash, _), answer in zip(signed, answers, strict=True)]
+        return [
+            _withheld(classify(tx_hash, answer, client), raw)
+            for (tx_hash, raw), answer in zip(signed, answers, strict=True)
+        ]
 
     async def _alone(self, call: Question[bytes]) -> bytes | RpcError:
         try:
@@ -56,3 +62,8 @@ class Broadcaster:
             except RpcError:
                 pass  # It may tell at the next refusal.
         return self._client
+
+
+def _withheld(answer: Answer, raw: Opaque) -> Answer:
+    """Some nodes repeat in a refusal what they were sent; what they say is stored and logged."""
+    return answer if answer.detail is None else evolve(answer, detail=without_bytes(answer.detail, raw.reveal()))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 from uuid import UUID
 
+import trio
 from attrs import define
 
 from rpc import methods
@@ -35,6 +36,7 @@ from tests.waiting import until
 
 ENVIRONMENT = "crash"
 LOCK_SECONDS = 2
+RECONCILE_SECONDS = 1
 # The cursor stands right before the first job: in the eyes of the walk all of them are ids from the future.
 GROW_OLD = f"""
 UPDATE coordination.jobs SET created_at = created_at - interval '40 days', ended_at = ended_at - interval '40 days';
@@ -95,6 +97,22 @@ class World:
         replica.is_expected_to_end = True
         await until(lambda: replica.process.poll() is not None, seconds=seconds, what="the replica to die at its step")
         assert replica.process.returncode == -9, (replica.process.returncode, replica.log.read_text()[-2000:])
+
+    async def enqueue_until_death(self, key: str, doomed: Replica, seconds: float = 60) -> list[UUID]:
+        """Enqueue a few jobs at a time until the replica has killed itself: siblings may take the first ones."""
+        job_ids: list[UUID] = []
+
+        async def is_dead() -> bool:
+            if doomed.process.poll() is None:
+                job_ids.extend(await self.enqueue(f"{key}-{len(job_ids)}", 3))
+                with trio.move_on_after(0.3):
+                    await doomed.process.wait()
+            return doomed.process.poll() is not None
+
+        doomed.is_expected_to_end = True
+        await until(is_dead, seconds=seconds, what="the replica to die at its step")
+        await self.await_death(doomed)
+        return job_ids
 
     async def now(self) -> datetime:
         """PostgreSQL's clock."""
@@ -206,7 +224,7 @@ def environment_of(database_url: str, redis_url: str, rpc_url: str) -> dict[str,
         "TX_MAX_FEE_PER_GAS_WEI": str(100 * 10**9),
         # Two seconds of blocks: a receipt is seen before it is final.
         "TX_CONFIRMATIONS": "4",
-        "TX_RECONCILE_SECONDS": "1",
+        "TX_RECONCILE_SECONDS": str(RECONCILE_SECONDS),
         "QUEUE_LOCK_SECONDS": str(LOCK_SECONDS),
         "QUEUE_RECONCILE_SECONDS": "2",
         "HTTP_BIND": "127.0.0.1:0",

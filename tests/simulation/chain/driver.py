@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,27 @@ from attrs import define, field
 from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
 from storage.redis_client import RedisServer, open_redis
-from tayho.coordination.module import enqueue_jobs
+from tayho.coordination.module import Coordination, enqueue_jobs
 from tayho.coordination.types import NewJob
 from tayho.kernel.address import Address
 from tayho.kernel.steps import on_step
 from tayho.local.development import DEPLOYER
 from tayho.local.folder import throw_away_folder
 from tayho.protocol import abi, artifacts
+from tayho.transactions.errors import ActRefused
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.types import Act
+from tayho.transactions.world_acts import WorldActs
+from tayho.voters import truth_of
 from tests.invariants import check_always
 from tests.rpc.front.front import Front, Node, Nodes, Rule, fronts
 from tests.services.launch import memory_folder
-from tests.simulation.chain.clockwork import CHAIN_ID, GWEI, ROLE
+from tests.simulation.chain.clockwork import CHAIN_ID, GWEI, LOOKBACK_BLOCKS, ROLE, WORKER_SETTINGS, settings_of
 from tests.simulation.chain.faults import LIES, lose_sends
 from tests.simulation.chain.ground import SIGNERS, Ground, ground
 from tests.simulation.chain.operations import ENDPOINTS, REPLICAS_MAX, Schedule
 from tests.simulation.chain.replica import Replica, Sites
+from tests.simulation.delivery.replica import queues_on
 from tests.simulation.dying import Doom, kill_at_step
 from tests.simulation.insisting import insist
 
@@ -76,6 +82,7 @@ class Driver:
     has_foreign: bool = False
     has_false_reverts: bool = False
     _lying: tuple[Front, Rule] | None = None
+    _checked_head: int = 0
 
     async def run(self, schedule: Schedule) -> None:
         for name, *arguments in schedule:
@@ -83,19 +90,17 @@ class Driver:
             self.done[str(name)] += 1
             await self.check()
 
-    async def check(self) -> None:
-        """What holds at every moment."""
+    async def check(self, *, whole: bool = False) -> None:
+        """What holds at every moment. Blocks that cannot have changed since the last check are read only if `whole`."""
         ground = self.ground
+        head = await ground.head()
+        first = ground.floor if whole else max(ground.floor, self._checked_head - LOOKBACK_BLOCKS)
         await insist(
             partial(
-                check_always,
-                self.database,
-                ground.node,
-                ground.contract,
-                ground.foreign,
-                first_block=ground.floor,
+                check_always, self.database, ground.node, ground.contract, ground.foreign, first_block=min(first, head)
             )
         )
+        self._checked_head = max(head, self._checked_head)
 
     # Work
 
@@ -242,6 +247,39 @@ class Driver:
         """The replica of this number among those that are up, if there is any."""
         living = [replica for replica in self.replicas if replica.is_up]
         return [living[number % len(living)]] if living else []
+
+    # People
+
+    async def do_cancel(self, number: int) -> None:
+        await self._wish("cancel", number)
+
+    async def do_bump(self, number: int) -> None:
+        await self._wish("bump", number)
+
+    async def _wish(self, act: Act, number: int) -> None:
+        """An operator asks for it, if there is a lineage to ask it of."""
+        if not self.wanted:
+            return
+        one = self.wanted[number % len(self.wanted)]
+        control = LineageControl(self.database, CHAIN_ID, ENVIRONMENT)
+        with suppress(ActRefused):
+            await insist(partial(control.request, act, one.job_id, "ada", "a schedule"))
+            one.was_cancelled |= act == "cancel"
+
+    async def resolve_halts(self) -> None:
+        """An operator takes the chain as it is. Only others' transactions explain that; anything else is a find."""
+        halts = await self.rows("SELECT kind, evidence FROM transactions.halts WHERE resolved_at IS NULL")
+        for halt in halts:
+            assert halt["kind"] == "chain_ahead", f"a halt that nothing explains: {dict(halt)}"
+            assert self.has_foreign, f"a halt that nothing explains: {dict(halt)}"
+        if halts:
+            settings = settings_of(ENVIRONMENT, "an operator")
+            coordination = Coordination(
+                self.database, queues_on(self.redis, ENVIRONMENT), CHAIN_ID, ENVIRONMENT, WORKER_SETTINGS
+            )
+            acts = WorldActs(self.database, coordination, truth_of([self.ground.node]), settings)
+            await insist(partial(acts.adopt, "ada"))
+            self.done["adopted"] += 1
 
     # The end of the faults
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from eth_account import Account
 
 from rpc import methods
 from rpc.endpoint import Endpoint
+from rpc.errors import RpcRefused
 from rpc.reads import Call
 from tayho.kernel.address import Address
 from tayho.local.anvil import Chain, anvil
@@ -51,6 +52,7 @@ class Ground:
     # Nothing below is ever taken away.
     floor: int
     _foreign: dict[bytes, tuple[bytes, int]] = field(factory=dict[bytes, tuple[bytes, int]])
+    _head_max: int = 0
     _mining: trio.Event = field(factory=trio.Event)
     # Blocks are not made while they are taken away.
     _one_at_a_time: trio.Lock = field(factory=trio.Lock)
@@ -88,7 +90,7 @@ class Ground:
     async def reorganise(self, depth: int, how: str) -> None:
         """Replace the top blocks by others, with the same transactions, in another order, some or none."""
         async with self._one_at_a_time:
-            depth = min(depth, await self.head() - self.floor)
+            depth = await self._depth_allowed(depth)
             if depth > 0:
                 again = _mined_again(await self._mined_above(depth), depth, how)
                 await self.tell("anvil_reorg", depth, again)
@@ -96,9 +98,15 @@ class Ground:
     async def roll_back(self, depth: int) -> None:
         """Take the top blocks away; the chain is shorter until somebody mines."""
         async with self._one_at_a_time:
-            depth = min(depth, await self.head() - self.floor)
+            depth = await self._depth_allowed(depth)
             if depth > 0:
                 await self.tell("anvil_rollback", depth)
+
+    async def _depth_allowed(self, depth: int) -> int:
+        """As deep as asked, but above all that was final once, at the highest head that anybody may have seen."""
+        head = await self.head()
+        self._head_max = max(self._head_max, head)
+        return min(depth, head - max(self.floor, self._head_max - LOOKBACK_BLOCKS))
 
     async def _mined_above(self, depth: int) -> list[Mined]:
         head = await self.head()
@@ -163,7 +171,9 @@ class Ground:
         )
         # First written down, as ours are: a check may run as soon as the node has it.
         self._foreign[bytes(signed.hash)] = (signer.value, nonce)
-        await self.tell("eth_sendRawTransaction", f"0x{signed.raw_transaction.hex()}")
+        # Without funds, or below the base fee, it is nobody's transaction.
+        with suppress(RpcRefused):
+            await self.tell("eth_sendRawTransaction", f"0x{signed.raw_transaction.hex()}")
 
     async def calm(self) -> None:
         """Everything that was done to it and lasts is undone: a cheap market, rich accounts, blocks."""

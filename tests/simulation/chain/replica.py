@@ -10,6 +10,7 @@ from functools import partial
 import trio
 from attrs import define, field
 
+from nursery.cleanup import CleanupExpired
 from nursery.coalesce import CoalescerClosed
 from nursery.drain import Drain
 from rpc.endpoint import Endpoint
@@ -105,7 +106,7 @@ class Replica:
         try:
             with self._scope:
                 await self._run()
-        except* (Killed, StorageError, RpcError, CoalescerClosed) as group:
+        except* (Killed, StorageError, RpcError, CoalescerClosed, CleanupExpired) as group:
             # A process may fail to start in an outage, and end in any way once it was killed.
             if self.is_registered and not self.was_killed:
                 self.failure = group
