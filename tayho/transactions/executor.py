@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -28,7 +29,7 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-from tayho.kinds import Call, OnChainKind
+from tayho.kinds import Call, OnChainKind, Revalidation
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
@@ -110,9 +111,12 @@ class Executor:
         signers: tuple[Address, ...],
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        agreed: Callable[[], Awaitable[Reads]] | None = None,
     ) -> None:
+        """`agreed` gives reads by a majority, for what ends a job for good; None where one endpoint decides alone."""
         self._database = database
         self._custody = custody
+        self._agreed = agreed
         self._reads = GatheredReads(reads)
         self.fee_market = FeeMarket(reads)
         self._simulations = Simulations(self._reads, self.fee_market, signers)
@@ -153,7 +157,7 @@ class Executor:
                 f"nonce {lineage.nonce} of {lineage.signer} was used by somebody else", TAKEN_DELAY_SECONDS
             )
         if lineage is None or lineage.state == "allocated":
-            revalidation = await kind.revalidate(job, self._reads)
+            revalidation = await self._revalidate(kind, job)
             if isinstance(revalidation, NotActionable):
                 return await self._give_up(attempt, lineage, revalidation.reason)
         foreseen: Foreseen | None = None
@@ -180,11 +184,34 @@ class Executor:
             case _:
                 raise StaleAttempt(attempt)
 
+    async def _revalidate(self, kind: OnChainKind, job: Job) -> Revalidation:
+        """What the kind says; that nothing is wanted any more, only where it says so of a majority's answers too.
+
+        One endpoint that lies, or lags behind what others show, would lose the job.
+        """
+        found = await kind.revalidate(job, self._reads)
+        if isinstance(found, NotActionable) and self._agreed is not None:
+            return await kind.revalidate(job, await self._agreed())
+        return found
+
+    async def _foresee(self, call: Call) -> Foreseen | WouldRevert:
+        """Simulate with the signers in turn. A revert for all of them is believed of a majority alone."""
+        foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
+        if isinstance(foreseen, Foreseen) or self._agreed is None:
+            return foreseen
+        return await self._simulations.by(await self._agreed()).with_any(call, self._settings.fee_wei_max)
+
+    async def _simulate_surely(self, sender: Address, call: Call) -> Simulated | WouldRevert:
+        """As a majority sees it, where there is one to ask."""
+        simulations = self._simulations if self._agreed is None else self._simulations.by(await self._agreed())
+        found = await simulations.with_signer(sender, call, self._settings.fee_wei_max)
+        return found.simulated if isinstance(found, Foreseen) else found
+
     async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> tuple[Lineage, Foreseen] | Outcome:
         """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
         await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
+        foreseen = await self._foresee(call)
         if isinstance(foreseen, WouldRevert):
             return NotActionable(f"would revert: {foreseen.reason}")
         simulated = foreseen.simulated
@@ -215,10 +242,10 @@ class Executor:
     async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
         """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
         reason = f"would revert: {reverted.reason}"
-        if isinstance(await self._simulations.with_any(lineage.call, self._settings.fee_wei_max), WouldRevert):
+        if isinstance(await self._foresee(lineage.call), WouldRevert):
             return await self._give_up(attempt, lineage, reason)
         # Once more, after the others: not a revert of a moment ago is compared with a success of now.
-        if isinstance(await self._simulate(lineage.signer, lineage.call), Simulated):
+        if isinstance(await self._simulate_surely(lineage.signer, lineage.call), Simulated):
             return Postponed(f"{lineage.signer} {reason}, and a moment later it does not")
         await self.blocked.block(attempt, lineage, f"the call reverts for this signer alone ({reverted.reason})")
         return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
@@ -236,6 +263,8 @@ class Executor:
             simulated: Simulated | WouldRevert = foreseen.simulated
         else:
             simulated = await self._simulate(lineage.signer, lineage.call)
+        if isinstance(simulated, WouldRevert) and self._agreed is not None:
+            simulated = await self._simulate_surely(lineage.signer, lineage.call)
         if isinstance(simulated, WouldRevert):
             return simulated
         signed = await self._custody.sign_and_seal(

@@ -102,7 +102,16 @@ class Transactions:
         self._signers = tuple(signers)
         sending = Sending(Broadcaster(writes, write_endpoint))
         self._executor = Executor(
-            database, coordination, custody, reads, sending, settings, self._signers, observe, observe_seconds
+            database,
+            coordination,
+            custody,
+            reads,
+            sending,
+            settings,
+            self._signers,
+            observe,
+            observe_seconds,
+            agreed=truth.reads if len(truth.voters) > 1 else None,
         )
         halts = self._executor.halts
         self._truth = truth

@@ -45,6 +45,12 @@ class Simulations:
         self._signers = tuple(sorted(signers))
         self._turn = 0
 
+    def by(self, reads: Reads) -> Simulations:
+        """The same by other reads, at the same turn."""
+        other = Simulations(reads, self._fee_market, self._signers)
+        other._turn = self._turn
+        return other
+
     async def with_any(self, call: Call, fee_wei_max: int) -> Foreseen | WouldRevert:
         """With the signers in turn, another first each time, until it succeeds for one.
 

@@ -42,4 +42,18 @@ OF_TRANSACTIONS_3 = (
         "classify(tx_hash, answer, client)",
         "tests/crash/test_secrets.py::test_signed_bytes_and_keys_are_nowhere_to_be_read",
     ),
+    Guard(
+        "a call reverts for good by a majority's word",
+        "tayho/transactions/executor.py",
+        "        if isinstance(foreseen, Foreseen) or self._agreed is None:\n",
+        "        if True:\n",
+        "tests/transactions/test_agreed_ends.py::test_one_endpoint_ends_no_job",
+    ),
+    Guard(
+        "nothing is wanted any more by a majority's word",
+        "tayho/transactions/executor.py",
+        "        if isinstance(found, NotActionable) and self._agreed is not None:\n",
+        "        if False:\n",
+        "tests/transactions/test_agreed_ends.py::test_one_endpoint_ends_no_job",
+    ),
 )
