@@ -125,7 +125,8 @@ async def _check_lineages(connection: Connection) -> None:
     rows = await connection.fetch(
         """
         SELECT job_id FROM transactions.lineages
-        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted')
+        WHERE job_id IS NOT NULL AND state NOT IN ('abandoned', 'superseded', 'reverted', 'cancelled')
+            AND (disowned_at IS NULL OR state = 'mined')
         GROUP BY job_id HAVING count(*) > 1
         """
     )
@@ -222,6 +223,8 @@ async def _check_ends_are_canonical(connection: Connection, node: Reads, confirm
         SELECT lineages.lineage_id, lineages.state, members.tx_hash, members.is_cancellation,
             receipts.block_hash, receipts.succeeded
         FROM transactions.lineages AS lineages
+        -- What ended in a chain that is gone, no chain can show.
+        JOIN transactions.lanes AS lanes USING (chain_id, signer, world)
         LEFT JOIN transactions.members AS members
             ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
         LEFT JOIN transactions.receipts AS receipts
@@ -254,6 +257,9 @@ async def _check_ends_are_on_chain(connection: Connection, node: Reads) -> None:
         SELECT jobs.job_id, jobs.state AS job_state, receipts.tx_hash, receipts.block_hash, receipts.succeeded
         FROM coordination.jobs AS jobs
         JOIN transactions.lineages AS lineages ON lineages.job_id = jobs.job_id AND lineages.state = 'mined'
+        -- What a chain had that began anew since is no part of this one (TX-14).
+        JOIN transactions.lanes AS lanes
+            ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
         LEFT JOIN transactions.members AS members
             ON members.lineage_id = lineages.lineage_id AND members.state IN ('mined', 'reverted')
         LEFT JOIN transactions.receipts AS receipts

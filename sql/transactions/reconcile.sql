@@ -84,7 +84,9 @@ ended AS (
     FROM asked
     JOIN open_ones USING (lineage_id)
     WHERE lineages.lineage_id = asked.lineage_id
-    RETURNING lineages.lineage_id, lineages.job_id, lineages.state, lineages.ended_at - lineages.allocated_at AS took
+    RETURNING
+        lineages.lineage_id, lineages.job_id, lineages.state, lineages.ended_at - lineages.allocated_at AS took,
+        lineages.disowned_at IS NOT NULL AS is_disowned
 ),
 decided AS (
     UPDATE transactions.members AS members
@@ -113,7 +115,7 @@ told AS (
     FROM asked
     JOIN ended USING (lineage_id)
 )
-SELECT ended.lineage_id, ended.state, extract(epoch FROM ended.took)::float8 AS seconds FROM ended;
+SELECT ended.lineage_id, ended.state, ended.is_disowned, extract(epoch FROM ended.took)::float8 AS seconds FROM ended;
 
 -- name: open_count$
 SELECT count(*) FROM transactions.lineages

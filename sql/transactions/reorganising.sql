@@ -1,13 +1,14 @@
 -- name: boundary^
 -- What an operator has resolved since makes it void: he has judged the chain anew (TX-6, TX-14).
-SELECT boundaries.block_number, boundaries.block_hash
-FROM transactions.boundaries AS boundaries
-WHERE boundaries.chain_id = $1 AND boundaries.environment = $2 AND boundaries.role = $3
-    AND NOT EXISTS (
+SELECT
+    boundaries.block_number, boundaries.block_hash,
+    EXISTS (
         SELECT FROM transactions.halts AS halts
         WHERE halts.chain_id = $1 AND halts.environment = $2 AND halts.role = $3
             AND halts.resolution <> 'gone' AND halts.resolved_at > boundaries.moved_at
-    );
+    ) AS is_void
+FROM transactions.boundaries AS boundaries
+WHERE boundaries.chain_id = $1 AND boundaries.environment = $2 AND boundaries.role = $3;
 
 -- name: move_boundary!
 -- Up, whoever else moves it; down only from where it is void.
@@ -24,7 +25,7 @@ WHERE boundaries.block_number < excluded.block_number OR EXISTS (
 
 -- name: deciding_blocks
 -- Each block above $4 and up to $5 that ended a lineage of the pool, once: from one to the next along the index, however
--- many receipts each has.
+-- many receipts each has. What a chain had that began anew since is no part of this one (TX-14).
 WITH RECURSIVE blocks AS (
     (
         SELECT receipts.block_number, receipts.block_hash
@@ -52,13 +53,21 @@ ours AS (
         SELECT FROM transactions.receipts AS receipts
         JOIN transactions.members AS members USING (tx_hash)
         JOIN transactions.lineages AS lineages USING (lineage_id)
+        JOIN transactions.lanes AS lanes
+            ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
         WHERE receipts.block_number = blocks.block_number AND receipts.block_hash = blocks.block_hash
             AND receipts.orphaned_at IS NULL
             AND lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
+            AND lineages.world = (
+                SELECT lanes.world FROM transactions.lanes AS lanes
+                WHERE lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer
+            )
     )
     UNION
     SELECT lineages.included_block_number, lineages.superseded_in
     FROM transactions.lineages AS lineages
+    JOIN transactions.lanes AS lanes
+        ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
     WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
         AND lineages.state = 'superseded' AND lineages.superseded_in IS NOT NULL
         AND lineages.included_block_number > $4 AND lineages.included_block_number <= $5

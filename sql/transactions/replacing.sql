@@ -12,13 +12,7 @@ WITH in_flight AS (
 looked_at AS (
     SELECT in_flight.* FROM in_flight
     WHERE in_flight.is_lowest OR in_flight.cancel_requested_at IS NOT NULL
-        OR in_flight.hold IN ('fee_capped', 'replacements_spent', 'refused')
-    UNION ALL
-    -- Mined while on hold: there is nothing left to hold.
-    SELECT lineages.*, false FROM transactions.lineages AS lineages
-    WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
-        AND lineages.hold IN ('fee_capped', 'replacements_spent', 'refused')
-        AND lineages.state IN ('signed', 'broadcast') AND lineages.included_block_number IS NOT NULL
+        OR in_flight.hold IN ('fee_capped', 'replacements_spent')
 ),
 standing AS (
     SELECT
@@ -46,11 +40,10 @@ standing AS (
 SELECT
     standing.lineage_id, standing.purpose, standing.job_id, standing.chain_id, standing.signer, standing.nonce,
     standing.call_hash, standing.to_address, standing.value_wei, standing.call_data, standing.state, standing.hold,
-    standing.tx_hash, standing.tx_hash AS active_tx_hash, standing.member_number, standing.member_state, standing.is_cancellation,
-    standing.transaction_type, standing.gas_limit, standing.max_fee_per_gas_wei,
+    standing.tx_hash, standing.tx_hash AS active_tx_hash, standing.member_number, standing.member_state,
+    standing.is_cancellation, standing.transaction_type, standing.gas_limit, standing.max_fee_per_gas_wei,
     standing.max_priority_fee_per_gas_wei, standing.is_lowest, coalesce(standing.is_overdue, false) AS is_overdue,
     standing.was_paying_when_held,
-    standing.included_block_number IS NOT NULL AS is_included,
     standing.bump_requested_at IS NOT NULL AS is_bump_wanted,
     standing.cancel_requested_at IS NOT NULL AS is_cancel_wanted,
     -- Until lately another nonce had to be mined before it.
@@ -75,9 +68,7 @@ LEFT JOIN LATERAL (
     FROM transactions.members AS members
     WHERE members.lineage_id = standing.lineage_id
 ) AS members ON true
-WHERE standing.included_block_number IS NOT NULL
-    OR standing.hold IN ('fee_capped', 'replacements_spent')
-    OR standing.hold = 'refused' AND standing.member_state = 'broadcast'
+WHERE standing.hold IN ('fee_capped', 'replacements_spent')
     OR standing.cancel_requested_at IS NOT NULL AND standing.is_cancellation IS NOT TRUE
     OR standing.is_lowest AND standing.state <> 'allocated'
         AND (standing.is_overdue OR standing.bump_requested_at IS NOT NULL)
@@ -178,7 +169,7 @@ changing AS (
     JOIN transactions.lineages AS lineages USING (lineage_id)
     WHERE lineages.state IN ('signed', 'broadcast') AND lineages.hold IS NOT DISTINCT FROM asked.was
         AND lineages.hold IS DISTINCT FROM asked.hold
-        AND (asked.hold IS NULL OR lineages.included_block_number IS NULL)
+        AND lineages.included_block_number IS NULL
     ORDER BY lineages.lineage_id
     FOR UPDATE OF lineages
 ),

@@ -18,6 +18,8 @@ SELECT
 FROM unnest($4::bytea[], $5::bigint[]) AS final (signer, next_nonce)
 JOIN transactions.lineages AS lineages
     ON lineages.signer = final.signer AND lineages.nonce < final.next_nonce
+JOIN transactions.lanes AS lanes
+    ON lanes.chain_id = lineages.chain_id AND lanes.signer = lineages.signer AND lanes.world = lineages.world
 WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
     AND lineages.state IN ('signed', 'broadcast') AND lineages.included_block_number IS NULL
 ORDER BY lineages.lineage_id

@@ -20,8 +20,11 @@ ORDER BY lanes.signer
 FOR UPDATE;
 
 -- name: open_lineages_of_pool
--- What a world that is gone leaves behind: signed says whether bytes of it may be with a node.
-SELECT lineages.lineage_id, lineages.job_id, lineages.state <> 'allocated' AS is_signed
+-- What a world that is gone leaves behind: signed says whether bytes of it may be with a node. A job that goes on without
+-- its lineage (TX-6) is not ended with it.
+SELECT
+    lineages.lineage_id, CASE WHEN lineages.disowned_at IS NULL THEN lineages.job_id END AS job_id,
+    lineages.state <> 'allocated' AS is_signed
 FROM transactions.lineages AS lineages
 WHERE lineages.chain_id = $1 AND lineages.environment = $2 AND lineages.role = $3
     AND lineages.state IN ('allocated', 'signed', 'broadcast');

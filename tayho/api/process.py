@@ -60,7 +60,7 @@ async def readiness_of(parts: Parts) -> Readiness:
     reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
     if parts.transactions is not None:
         reasons += await _chain_reasons(parts)
-        reasons += await halt_reasons(parts.transactions.halts)
+        reasons += await halt_reasons(parts.transactions.halts, parts.settings.signing_role or "ROLE")
     return Readiness(tuple(reasons), await _warnings(parts))
 
 
@@ -81,21 +81,21 @@ async def _chain_reasons(parts: Parts) -> list[Reason]:
     return []
 
 
-async def halt_reasons(halts: Callable[[], Awaitable[list[Halt]]]) -> list[Reason]:
+async def halt_reasons(halts: Callable[[], Awaitable[list[Halt]]], role: str) -> list[Reason]:
     """Every open halt of the pool, with its evidence and the two commands that end it (TX-14)."""
     try:
-        return [Reason("halt", _halt_text(halt)) for halt in await halts()]
+        return [Reason("halt", _halt_text(halt, role)) for halt in await halts()]
     except StorageError:
         # Told by the check of PostgreSQL itself.
         return []
 
 
-def _halt_text(halt: Halt) -> str:
+def _halt_text(halt: Halt, role: str) -> str:
     evidence = json.dumps(dict(halt.evidence), sort_keys=True)
     return (
         f"{halt.kind} since {halt.raised_at:%Y-%m-%d %H:%M:%S} UTC, found by {halt.raised_by}: {evidence}. Nothing is "
-        "signed, sent or finalised until one of two commands: `tayho world adopt` where the chain is right and this "
-        "database is behind it, `tayho world restart` where the chain began anew"
+        f"signed, sent or finalised until one of two commands: `tayho world adopt {role}` where the chain is right and "
+        f"this database is behind it, `tayho world restart {role}` where the chain began anew"
     )
 
 

@@ -30,6 +30,7 @@ from tayho.transactions.errors import (
     WrongRemedy,
 )
 from tayho.transactions.types import (
+    ActDone,
     Allocation,
     Answer,
     Answered,
@@ -70,6 +71,7 @@ from tayho.transactions.types import (
 )
 
 __all__ = [
+    "ActDone",
     "ActRefused",
     "Allocation",
     "Answer",

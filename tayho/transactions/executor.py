@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -9,6 +10,7 @@ import trio
 
 from nursery.coalesce import Coalescer
 from rpc import methods
+from rpc.gathering import GatheredReads
 from rpc.reads import Reads
 from storage.commits import isolating
 from storage.database import Database
@@ -27,7 +29,7 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-from tayho.kinds import Call, OnChainKind
+from tayho.kinds import Call, OnChainKind, Revalidation
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
@@ -36,7 +38,7 @@ from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.sending import Sending
-from tayho.transactions.simulation import simulate
+from tayho.transactions.simulation import Foreseen, Simulations
 from tayho.transactions.types import (
     DYNAMIC,
     Allocation,
@@ -109,14 +111,18 @@ class Executor:
         signers: tuple[Address, ...],
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        agreed: Callable[[], Awaitable[Reads]] | None = None,
     ) -> None:
+        """`agreed` gives reads by a majority, for what ends a job for good; None where one endpoint decides alone."""
         self._database = database
         self._custody = custody
-        self._reads = reads
+        self._agreed = agreed
+        self._reads = GatheredReads(reads)
+        self.fee_market = FeeMarket(reads)
+        self._simulations = Simulations(self._reads, self.fee_market, signers)
         self._sending = sending
         self._settings = settings
         self._signers = signers
-        self.fee_market = FeeMarket(reads)
         self.journal = Journal(database, coordination, settings, observe, observe_seconds)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
@@ -127,10 +133,10 @@ class Executor:
         self._room = trio.Event()
 
     async def run(self) -> None:
-        """Serve the group commits until cancelled."""
-        async with trio.open_nursery() as commits:
-            for commit in (self._allocations, self.persistences, self._marks):
-                commits.start_soon(commit.run)
+        """Serve what gathers concurrent attempts, their reads and their commits, until cancelled."""
+        async with trio.open_nursery() as gathering:
+            for each in (self._reads, self._allocations, self.persistences, self._marks):
+                gathering.start_soon(each.run)
 
     def room_made(self) -> None:
         """Tell the handlers that wait for a lane that one may have room again."""
@@ -151,18 +157,19 @@ class Executor:
                 f"nonce {lineage.nonce} of {lineage.signer} was used by somebody else", TAKEN_DELAY_SECONDS
             )
         if lineage is None or lineage.state == "allocated":
-            revalidation = await kind.revalidate(job, self._reads)
+            revalidation = await self._revalidate(kind, job)
             if isinstance(revalidation, NotActionable):
                 return await self._give_up(attempt, lineage, revalidation.reason)
+        foreseen: Foreseen | None = None
         if lineage is None:
             begun = await self._begin(kind, job, attempt)
-            if not isinstance(begun, Lineage):
+            if not isinstance(begun, tuple):
                 return begun
-            lineage = begun
+            lineage, foreseen = begun
         match lineage.state:
             case "allocated":
                 try:
-                    signed = await self.sign(lineage)
+                    signed = await self.sign(lineage, foreseen)
                 except SigningRefused as error:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
@@ -177,23 +184,51 @@ class Executor:
             case _:
                 raise StaleAttempt(attempt)
 
-    async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Lineage | Outcome:
+    async def _revalidate(self, kind: OnChainKind, job: Job) -> Revalidation:
+        """What the kind says; that nothing is wanted any more, only where it says so of a majority's answers too.
+
+        One endpoint that lies, or lags behind what others show, would lose the job.
+        """
+        found = await kind.revalidate(job, self._reads)
+        if isinstance(found, NotActionable) and self._agreed is not None:
+            return await kind.revalidate(job, await self._agreed())
+        return found
+
+    async def _foresee(self, call: Call) -> Foreseen | WouldRevert:
+        """Simulate with the signers in turn. A revert for all of them is believed of a majority alone."""
+        foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
+        if isinstance(foreseen, Foreseen) or self._agreed is None:
+            return foreseen
+        return await self._simulations.by(await self._agreed()).with_any(call, self._settings.fee_wei_max)
+
+    async def _simulate_surely(self, sender: Address, call: Call) -> Simulated | WouldRevert:
+        """As a majority sees it, where there is one to ask."""
+        simulations = self._simulations if self._agreed is None else self._simulations.by(await self._agreed())
+        found = await simulations.with_signer(sender, call, self._settings.fee_wei_max)
+        return found.simulated if isinstance(found, Foreseen) else found
+
+    async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> tuple[Lineage, Foreseen] | Outcome:
         """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
         await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        simulated = await self._simulate_with_any(call)
-        if isinstance(simulated, WouldRevert):
-            return NotActionable(f"would revert: {simulated.reason}")
+        foreseen = await self._foresee(call)
+        if isinstance(foreseen, WouldRevert):
+            return NotActionable(f"would revert: {foreseen.reason}")
+        simulated = foreseen.simulated
         await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         await self.blocked.reopen_where(partial(self._simulate, call=call))
         with trio.move_on_after(ROOM_SECONDS):
             while True:
                 room = self._room
                 try:
-                    return await self._allocations.submit(Allocation(attempt, call))
+                    lineage = await self._allocations.submit(Allocation(attempt, call, foreseen.signer))
                 except NoLaneOpen:
                     with trio.move_on_after(ROOM_LOOK_SECONDS):
                         await room.wait()
+                    continue
+                if lineage.signer != foreseen.signer:
+                    self._simulations.fall_in_step(lineage.signer)
+                return lineage, foreseen
         return Postponed("no lane of the pool has room")
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
@@ -204,32 +239,32 @@ class Executor:
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
 
-    async def _simulate_with_any(self, call: Call) -> Simulated | WouldRevert:
-        """A call reverts for good only if it does so for every signer: one may lack a role that another has (TX-9)."""
-        simulated: Simulated | WouldRevert = await self._simulate(self._signers[0], call)
-        for signer in self._signers[1:]:
-            if isinstance(simulated, Simulated):
-                break
-            simulated = await self._simulate(signer, call)
-        return simulated
-
     async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
         """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
         reason = f"would revert: {reverted.reason}"
-        if not isinstance(await self._simulate_with_any(lineage.call), Simulated):
+        if isinstance(await self._foresee(lineage.call), WouldRevert):
             return await self._give_up(attempt, lineage, reason)
         # Once more, after the others: not a revert of a moment ago is compared with a success of now.
-        if isinstance(await self._simulate(lineage.signer, lineage.call), Simulated):
+        if isinstance(await self._simulate_surely(lineage.signer, lineage.call), Simulated):
             return Postponed(f"{lineage.signer} {reason}, and a moment later it does not")
         await self.blocked.block(attempt, lineage, f"the call reverts for this signer alone ({reverted.reason})")
         return Postponed(f"lane {lineage.signer} is blocked: {reason} for its signer alone", BLOCKED_DELAY_SECONDS)
 
     async def _simulate(self, sender: Address, call: Call) -> Simulated | WouldRevert:
-        return await simulate(self._reads, self.fee_market, sender, call, self._settings.fee_wei_max)
+        found = await self._simulations.with_signer(sender, call, self._settings.fee_wei_max)
+        return found.simulated if isinstance(found, Foreseen) else found
 
-    async def sign(self, lineage: Lineage) -> SignedMember | WouldRevert:
-        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet."""
-        simulated = await self._simulate(lineage.signer, lineage.call)
+    async def sign(self, lineage: Lineage, foreseen: Foreseen | None = None) -> SignedMember | WouldRevert:
+        """Simulate with the lineage's own signer, sign at the reserved nonce, seal. Nothing leaves the process yet.
+
+        `foreseen` is this attempt's own simulation; made with that signer and at a recent block, it is not made again.
+        """
+        if foreseen is not None and foreseen.holds_for(lineage.signer, trio.current_time()):
+            simulated: Simulated | WouldRevert = foreseen.simulated
+        else:
+            simulated = await self._simulate(lineage.signer, lineage.call)
+        if isinstance(simulated, WouldRevert) and self._agreed is not None:
+            simulated = await self._simulate_surely(lineage.signer, lineage.call)
         if isinstance(simulated, WouldRevert):
             return simulated
         signed = await self._custody.sign_and_seal(

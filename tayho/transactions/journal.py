@@ -20,7 +20,7 @@ from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsign
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.halts import held_unhalted
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
-from tayho.transactions.round_robin import choose_lanes
+from tayho.transactions.round_robin import by_preference, choose_lanes
 from tayho.transactions.types import (
     Allocation,
     Answered,
@@ -78,6 +78,7 @@ class Journal:
             signers, moved = choose_lanes(lanes, cursor, settings.lane_depth, len(allocations))
             # The fence is taken only for those that will get a nonce: `has_live_lineage` without one would be a lie.
             served = allocations[: len(signers)]
+            signers = by_preference(signers, [one.preferred for one in served])
             held = await self._coordination.hold_for_lineage_if_current(tx, [one.attempt for one in served])
             pairs = [(one, signer) for one, signer in zip(served, signers, strict=True) if one.attempt.job_id in held]
             lineages = {

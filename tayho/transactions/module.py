@@ -36,6 +36,7 @@ from tayho.transactions.explaining.types import (
     PoolLook,
     TxExplanation,
 )
+from tayho.transactions.halts import Halts
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
@@ -48,6 +49,7 @@ from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
 from tayho.transactions.world import World
+from tayho.transactions.world_acts import WorldActs
 
 __all__ = [
     "Act",
@@ -66,9 +68,11 @@ __all__ = [
     "Transactions",
     "TxExplanation",
     "Wished",
+    "WorldActs",
     "evidence_of_job",
     "explain_lineage",
     "lineages_of_job",
+    "open_halts",
     "pool_look",
 ]
 
@@ -98,7 +102,16 @@ class Transactions:
         self._signers = tuple(signers)
         sending = Sending(Broadcaster(writes, write_endpoint))
         self._executor = Executor(
-            database, coordination, custody, reads, sending, settings, self._signers, observe, observe_seconds
+            database,
+            coordination,
+            custody,
+            reads,
+            sending,
+            settings,
+            self._signers,
+            observe,
+            observe_seconds,
+            agreed=truth.reads if len(truth.voters) > 1 else None,
         )
         halts = self._executor.halts
         self._truth = truth
@@ -107,7 +120,16 @@ class Transactions:
         self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
         superseding = Superseding(database, coordination, truth, settings)
         replacing = Replacing(
-            database, coordination, custody, truth, reads, self._executor.fee_market, sending, settings
+            database,
+            coordination,
+            custody,
+            truth,
+            reads,
+            self._executor.fee_market,
+            sending,
+            settings,
+            observe,
+            observe_seconds,
         )
         self._reconciler = Reconciler(
             database,
@@ -118,7 +140,7 @@ class Transactions:
             self._executor,
             settings,
             # What the chain took back lives again before anything else is concluded from the chain.
-            steps=[self._world.step, self._reorganisations.step, superseding.step, watch.step, replacing.step],
+            steps=[self._reorganisations.step, superseding.step, watch.step, replacing.step, self._world.step],
             observe=observe,
             observe_seconds=observe_seconds,
         )
@@ -153,6 +175,7 @@ class Transactions:
         await self._world.check()
         if was_halted and not await self._executor.halts.look():
             await self._truth.heads.start_over()
+            self._reorganisations.start_over()
         return await self._reorganisations.watched(self._reconciler.tick)
 
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
@@ -173,6 +196,11 @@ class Transactions:
         async with self._database.connection() as connection:
             count = await store.OPEN_COUNT(connection, settings.chain_id, settings.environment, settings.role)
         return int(count)
+
+
+async def open_halts(database: Database, settings: TransactionSettings) -> list[Halt]:
+    """What halts the pool now, the oldest first. Needs no key, so any process can ask. Raises StorageError."""
+    return await Halts(database, settings).open()
 
 
 async def lineages_of_job(database: Database, job_id: UUID) -> list[LineageRecord]:

@@ -191,10 +191,12 @@ class Reconciler:
                 sight.head.number,
                 [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
-            ended = {row["lineage_id"]: row for row in rows}
-            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
+            # Of a job that goes on without its lineage: to end it with what became of the lineage would be a lie.
+            owned = {row["lineage_id"] for row in rows if not row["is_disowned"]}
+            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in owned]
             if drifted:
-                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
+                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} changed under us")
+            ended = {row["lineage_id"] for row in rows}
             await self._evidence.keep_final(
                 tx,
                 sight,
@@ -204,7 +206,7 @@ class Reconciler:
         for row in rows:
             self._observe(Happening.ENDED, row["state"], 1)
             self._observe_seconds(Stage.FINAL, row["seconds"])
-        log.info("lineages_final", lineages=len(ended), head=sight.head.number)
+        log.info("lineages_final", lineages=len(rows), head=sight.head.number)
 
     async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
         changes = inclusion_changes(lineages, decisions)

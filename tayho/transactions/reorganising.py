@@ -20,6 +20,7 @@ from tayho.transactions import store
 from tayho.transactions.halts import Halts, held_unhalted
 from tayho.transactions.reorganising_rules import (
     Block,
+    Boundary,
     Ended,
     Judgement,
     Replaced,
@@ -54,7 +55,6 @@ class Reorganisations:
         self._settings = settings
         self._pool = (settings.chain_id, settings.environment, settings.role)
         self._is_remembered = False
-        self._is_told = False
 
     async def watched(self, tick: Callable[[], Awaitable[bool]]) -> bool:
         """Do the tick; where it finds that a final block has changed, halt the pool. Raises what the tick raises.
@@ -63,14 +63,19 @@ class Reorganisations:
         """
         if not self._is_remembered:
             boundary = await self._boundary()
-            if boundary is not None:
-                self._truth.heads.seed_final(boundary.number, boundary.hash)
+            if boundary is not None and not boundary.is_void:
+                self._truth.heads.seed_final(boundary.block.number, boundary.block.hash)
             self._is_remembered = True
         try:
             return await tick()
         except FinalityViolated as error:
-            await self._halt(error)
-            raise
+            violation = error
+        await self._halt(violation)
+        raise violation
+
+    def start_over(self) -> None:
+        """An operator has judged the chain: what it violates from now on is told again."""
+        self._is_told = False
 
     async def step(self, head: Header) -> None:
         """Find what the chain has replaced, write it down, revive what rested on it.
@@ -90,12 +95,12 @@ class Reorganisations:
             # From here on this process finds a change of it at every look, before anything is concluded.
             await self._truth.heads.final(judgement.boundary.number, self._settings.reorg_lookback_blocks)
 
-    async def _boundary(self) -> Block | None:
+    async def _boundary(self) -> Boundary | None:
         async with self._database.connection() as connection:
             row = await store.BOUNDARY(connection, *self._pool)
-        return None if row is None else Block(row["block_number"], row["block_hash"])
+        return None if row is None else Boundary(Block(row["block_number"], row["block_hash"]), row["is_void"])
 
-    async def _judge(self, head: Header, boundary: Block | None) -> Judgement:
+    async def _judge(self, head: Header, boundary: Boundary | None) -> Judgement:
         lookback = self._settings.reorg_lookback_blocks
         above, blocks_max = first_looked_at(boundary, head.number, lookback), 2 * lookback + BLOCKS_BEYOND
         async with self._database.connection() as connection:
@@ -106,10 +111,11 @@ class Reorganisations:
             # Those above were not looked at: the boundary stays below them, and the next tick goes on from there.
             final_number = min(final_number, deciding[-1].number - 1)
         heights = {block.number for block in deciding} | {final_number}
-        if boundary is not None and boundary.number <= head.number:
-            heights.add(boundary.number)
+        final = None if boundary is None or boundary.is_void else boundary.block
+        if final is not None and final.number <= head.number:
+            heights.add(final.number)
         canonical = await self._truth.heads.headers_at(sorted(heights))
-        return judge(deciding, boundary, canonical, final_number + lookback, lookback)
+        return judge(deciding, final, canonical, final_number + lookback, lookback)
 
     async def _move(self, boundary: Block) -> None:
         """Nothing rests below on a block that is not canonical: a signal of one would have been written down first."""
@@ -120,9 +126,6 @@ class Reorganisations:
         step("reorg.after_boundary")
 
     async def _halt(self, violation: FinalityViolated) -> None:
-        """Once a process: who has resolved the halt restarts what found it, and must not be contradicted before."""
-        if self._is_told:
-            return
         log.error("finality_violated", error=str(violation))
         evidence: dict[str, Json] = {
             "block_number": violation.height,
@@ -131,7 +134,6 @@ class Reorganisations:
             "voters": list(violation.voters),
         }
         await self._halts.raise_halt("finality_violated", evidence)
-        self._is_told = True
 
     async def _record(self, head: Header, reorganised: Sequence[Replaced]) -> None:
         """In a transaction of its own, before anything moves because of it: whoever dies now leaves the signal."""

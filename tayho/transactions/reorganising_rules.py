@@ -75,11 +75,26 @@ class Judgement:
     boundary: Block | None = None
 
 
-def first_looked_at(boundary: Block | None, head_block_number: int, lookback: int) -> int:
+# How many lookbacks below a void boundary are compared once more: deeper than that it is another chain.
+ADOPTED_LOOKBACKS = 16
+
+
+@frozen
+class Boundary:
+    """The block up to which nothing needs to be looked at again."""
+
+    block: Block
+    # An operator has judged the chain anew since: what it lacks is taken back, and violates nothing.
+    is_void: bool = False
+
+
+def first_looked_at(boundary: Boundary | None, head_block_number: int, lookback: int) -> int:
     """The height above which blocks are compared: as deep again below the boundary, for whoever ended a lineage there
     after the boundary had passed; so much of the chain is the nodes' to tell and costs nothing."""
-    highest = head_block_number if boundary is None else min(boundary.number, head_block_number)
-    return highest - lookback
+    if boundary is None:
+        return head_block_number - lookback
+    depth = ADOPTED_LOOKBACKS * lookback if boundary.is_void else lookback
+    return min(boundary.block.number, head_block_number) - depth
 
 
 def judge(

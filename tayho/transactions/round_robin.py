@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from tayho.kernel.address import Address
 from tayho.transactions.types import LaneStatus
@@ -22,6 +23,31 @@ def choose_lanes(lanes: Sequence[LaneStatus], cursor: int, depth: int, wanted: i
             chosen.append(lanes[place].signer)
         cursor += 1
     return tuple(chosen), cursor % len(lanes) if lanes else cursor
+
+
+def by_preference(chosen: Sequence[Address], preferred: Sequence[Address | None]) -> tuple[Address, ...]:
+    """The chosen lanes, as often each as before, in an order that gives as many as possible what they prefer.
+
+    Both have one length. Nothing but who gets which of them changes: which lanes take nonces was decided in turn.
+    """
+    left = Counter(chosen)
+    given: list[Address | None] = []
+    for wish in preferred:
+        if wish is None or not left[wish]:
+            given.append(None)
+            continue
+        left[wish] -= 1
+        given.append(wish)
+    rest = _remaining(chosen, left)
+    return tuple(next(rest) if signer is None else signer for signer in given)
+
+
+def _remaining(chosen: Sequence[Address], left: Counter[Address]) -> Iterator[Address]:
+    """As many of each as are left, in the order in which they were chosen."""
+    for signer in chosen:
+        if left[signer]:
+            left[signer] -= 1
+            yield signer
 
 
 def _room(lane: LaneStatus, depth: int) -> int:

@@ -274,10 +274,11 @@ class Answer:
 
 @frozen
 class Allocation:
-    """One job's wish for a nonce."""
+    """One job's wish for a nonce, if possible in the lane of the signer with whom its call was simulated."""
 
     attempt: Attempt
     call: Call
+    preferred: Address | None = None
 
 
 @frozen
@@ -355,6 +356,18 @@ class Finding:
 
     kind: FindingKind
     detail: Mapping[str, Json]
+
+
+@frozen
+class ActDone:
+    """What an act changed."""
+
+    resolved: tuple[UUID, ...]
+    # Each lane's fence after it.
+    fences: Mapping[str, int]
+    # Nonces that others used, adopted; or lineages that ended with the old chain.
+    foreign_nonces: int = 0
+    superseded: int = 0
 
 
 @frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import structlog
+import trio
 
 from rpc.truth import ChainTruth
 from rpc.values import Header
@@ -28,6 +29,10 @@ from tayho.transactions.world_rules import (
 
 log = structlog.get_logger("tayho.world")
 
+# Longer than two heartbeats of a process that lives.
+PROOF_SECONDS = 12
+PROOF_LOOK_SECONDS = 0.25
+
 # These two rest on the anchor alone: they end by themselves when it is in the chain again.
 _OF_THE_ANCHOR: frozenset[HaltKind] = frozenset({"chain_reset", "chain_unknown"})
 
@@ -42,7 +47,11 @@ class World:
         truth: ChainTruth,
         halts: Halts,
         settings: TransactionSettings,
+        *,
+        proof_seconds: float = PROOF_SECONDS,
     ) -> None:
+        """`proof_seconds`: how long another process is waited for to say that it lives, where that decides."""
+        self._proof_seconds = proof_seconds
         self._database = database
         self._coordination = coordination
         self._truth = truth
@@ -60,12 +69,22 @@ class World:
             return
         head = await self._truth.heads.head()
         await self.step(head)
-        live = await self._coordination.live_workers()
-        others = [one.instance_id for one in live if self._settings.role in one.roles]
         known = [lane for lane in await self._nonces(head) if lane.signer not in fresh]
-        verdict = ahead_verdict(known, others)
-        if isinstance(verdict, Wrong):
+        verdict = ahead_verdict(known)
+        if isinstance(verdict, Wrong) and not await self._others_beat():
             await self._halts.raise_halt(verdict.kind, verdict.evidence)
+
+    async def _others_beat(self) -> bool:
+        """Whether another process of the role says that it lives, now: what it said before is in a backup too."""
+        began = trio.current_time()
+        with trio.move_on_after(self._proof_seconds):
+            while True:
+                for one in await self._coordination.live_workers():
+                    is_heard_now = one.heartbeat_age_seconds < trio.current_time() - began
+                    if is_heard_now and self._settings.role in one.roles:
+                        return True
+                await trio.sleep(PROOF_LOOK_SECONDS)
+        return False
 
     async def check(self) -> None:
         """Compare the anchor: halt the pool where another block is there, and end such a halt where it is again.

@@ -19,22 +19,10 @@ from tayho.transactions.errors import LineageDrifted, NothingHalted, WorldUnseen
 from tayho.transactions.halts import Halts, resolve_halts
 from tayho.transactions.lane_watch import advance_fences, record_findings
 from tayho.transactions.lanes import lanes_of_pool
-from tayho.transactions.types import Finding, FindingKind, Halt, Resolution, TransactionSettings
+from tayho.transactions.types import ActDone, Finding, FindingKind, Halt, Resolution, TransactionSettings
 
 RESTARTED = "the chain began anew"
 _OPEN = ["allocated", "signed", "broadcast"]
-
-
-@frozen
-class ActDone:
-    """What an act changed."""
-
-    resolved: tuple[UUID, ...]
-    # Each lane's fence after it.
-    fences: dict[str, int]
-    # Nonces that others used, adopted; or lineages that ended with the old chain.
-    foreign_nonces: int = 0
-    superseded: int = 0
 
 
 @frozen

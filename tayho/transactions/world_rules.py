@@ -72,15 +72,15 @@ def world_verdict(anchor: Anchor, found: Mapping[int, bytes | None], lanes: Sequ
     return Wrong("chain_reset" if is_behind else "chain_unknown", evidence)
 
 
-def ahead_verdict(lanes: Sequence[LaneNonces], live_instances: Sequence[str]) -> WorldVerdict:
-    """Judge a start: nonces above the fence were used while nobody of the pool was there to see it, or by us and
-    forgotten by a database restored from a backup. The two look alike, and in the second case the jobs that the backup
-    restored would take effect twice. While others of the pool run, it is a foreign use that they see as well.
+def ahead_verdict(lanes: Sequence[LaneNonces]) -> WorldVerdict:
+    """Judge a start at which nobody else of the pool runs: nonces above the fence were used by somebody else meanwhile,
+    or by us and forgotten by a database restored from a backup. The two look alike, and in the second case the jobs
+    that the backup restored would take effect twice.
     """
     ahead = [lane for lane in lanes if lane.chain_nonce is not None and lane.chain_nonce > lane.fence]
     if any(lane.chain_nonce is None for lane in lanes):
         return Unknown()
-    if not ahead or live_instances:
+    if not ahead:
         return Ours()
     return Wrong("chain_ahead", {"lanes": [_shown(lane) for lane in ahead]})
 

@@ -132,12 +132,12 @@ async def test_the_pool_is_shown_and_forgotten_with_its_lanes():
     )
     taken = gauges()
     look = PoolLook((line,), {("signed", "limits"): 1})
-    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), pool=answering(look))).refresh()
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), answering([]), pool=answering(look))).refresh()
     found = shown(taken)
     assert found["tayho_lineages/limits/signed"] == 1
     assert (found[f"tayho_lane_latest_nonce/{SIGNER}"], found[f"tayho_lane_balance_wei/{SIGNER}"]) == (38, 5)
     assert found[f"tayho_lane_oldest_open_seconds/{SIGNER}"] == 12.5
-    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), pool=away)).refresh()
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), answering([]), pool=away)).refresh()
     assert not [name for name in shown(taken) if name.startswith(("tayho_lane_", "tayho_lineages/"))]
 
 

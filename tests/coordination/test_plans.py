@@ -92,6 +92,8 @@ HOT: Mapping[str, Hot] = {
     "attempts.confirm_if_current": hot(FENCE, *PKEYS),
     "attempts.release_lineage_if_current": hot(f"{FENCE}, {DOCUMENTS}", *PKEYS),
     "attempts.settle": hot(f"{IDS}, {each('completed', 'text')}, {DOCUMENTS}", *PKEYS),
+    "releases.release_lineages": hot(f"{IDS}, 'a reason'", "jobs_pkey", "attempts_pkey"),
+    "releases.let_go_of_lineage_if_current": hot(FENCE, "jobs_pkey"),
     "revive.permit_revival": hot(""),
     "revive.revive": hot(f"{IDS}, {DOCUMENTS}", "jobs_pkey", "attempts_pkey"),
     "workers.heartbeat": hot(f"'{WORKER_ID}', {IDS}", "jobs_pkey"),

@@ -29,6 +29,17 @@ ROUNDS_MAX = 8
 
 # Of an operator's commands, not of a replica: tests/crash/test_operator_steps.py dies at each.
 CONTROL_STEPS = {step for step in STEPS if step.startswith("control.")}
+# Of lanes and worlds that are not as they should be: tests/crash/test_lane_steps.py dies at each.
+LANE_STEPS = {
+    "lane.after_state",
+    "lane.after_foreign",
+    "lane.after_block",
+    "lane.after_reopen",
+    "halt.after_raise",
+    "halt.after_resolve",
+    "world.after_adopt",
+    "world.after_restart",
+}
 # Of a chain that takes blocks back: tests/crash/test_reorganisation_steps.py dies at each.
 HEALING_STEPS = {"reorg.after_record", "reorg.after_revive", "supersede.after_hold", "supersede.after_decide"}
 # Steps that an ordinary run does not pass; each has a test of its own below.
@@ -39,6 +50,7 @@ STAGED = {
     "attempt.after_end",
     "delivery.after_decline",
     *CONTROL_STEPS,
+    *LANE_STEPS,
     *HEALING_STEPS,
     "worker.after_stop",
     "retention.after_reap",

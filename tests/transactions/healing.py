@@ -12,6 +12,7 @@ from attrs import define, evolve, frozen
 from rpc import methods
 from rpc.member import Member
 from rpc.reads import Call as Question
+from rpc.truth import ChainTruth
 from rpc.values import Receipt
 from storage.connection import Row
 from tayho.contracts.custody import Reservation
@@ -45,8 +46,12 @@ class Replica:
     reconciler: Reconciler
     reorganisations: Reorganisations
     halts: Halts
+    truth: ChainTruth
 
     async def tick(self) -> None:
+        """As the process does it: after a halt the chain is known anew."""
+        if self.halts.is_seen and not await self.halts.look():
+            await self.truth.heads.start_over()
         await self.reorganisations.watched(self.reconciler.tick)
 
 
@@ -91,7 +96,7 @@ class Healing:
             settings,
             steps=[reorganisations.step, Superseding(database, coordination, truth, settings).step],
         )
-        return Replica(reconciler, reorganisations, halts)
+        return Replica(reconciler, reorganisations, halts, truth)
 
     async def sent(self, count: int, key: str = "key") -> list[Effect]:
         """So many jobs whose transactions are out, and mined one by one where the node does so."""

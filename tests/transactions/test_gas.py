@@ -39,7 +39,7 @@ class Changing:
 
 
 def change(engine: Engine, **changes: Callable[[Any], Any]) -> None:
-    engine.executor._reads = Changing(engine.node, changes)  # pyright: ignore[reportPrivateUsage]
+    engine.executor._simulations._reads = Changing(engine.node, changes)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize(

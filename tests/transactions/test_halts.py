@@ -173,8 +173,8 @@ async def test_readiness_names_the_evidence_and_the_two_commands() -> None:
         await trio.lowlevel.checkpoint()
         raise StoreUnavailable("gone")
 
-    (reason,) = await halt_reasons(halts)
+    (reason,) = await halt_reasons(halts, "payouts")
     assert reason.check == "halt"
-    for told in ("chain_ahead", '"latest_nonce": 41', "`tayho world adopt`", "`tayho world restart`"):
+    for told in ("chain_ahead", '"latest_nonce": 41', "`tayho world adopt payouts`", "`tayho world restart payouts`"):
         assert told in reason.reason
-    assert await halt_reasons(away) == []
+    assert await halt_reasons(away, "payouts") == []

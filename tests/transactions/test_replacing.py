@@ -13,6 +13,8 @@ from rpc import methods
 from rpc.errors import RpcError
 from rpc.reads import Call as Question
 from tayho.kernel.jobs import Attempt
+from tayho.transactions.errors import PoolHalted
+from tayho.transactions.halts import Halts, resolve_halts
 from tayho.transactions.replacing.rules import UNDERPRICED
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tests.invariants import check_invariants
@@ -91,6 +93,23 @@ async def test_nothing_is_bumped_before_its_time(engine: Engine) -> None:
     assert len(await members(engine, attempt)) == 1
 
 
+async def test_nothing_is_signed_while_the_pool_is_halted(engine: Engine) -> None:
+    """Goal: in a world in doubt nothing is signed (TX-14). Method: a stuck transaction and a wish to cancel; a halt;
+    a round signs nothing; the halt is resolved; the next one cancels."""
+    (attempt,) = await sent(engine, 1)
+    await wish(engine, "cancel", attempt.job_id)
+    halts = Halts(engine.plane.database, engine.settings)
+    halt = await halts.raise_halt("chain_reset", {"why": "a test"})
+    with pytest.raises(PoolHalted):
+        await step(engine, replacing(engine))
+    assert len(await members(engine, attempt)) == 1
+    async with engine.plane.database.transaction() as tx:
+        await resolve_halts(tx, engine.settings, [halt.halt_id], "gone", "ada")
+    await step(engine, replacing(engine))
+    assert [one["is_cancellation"] for one in await members(engine, attempt)] == [False, True]
+    assert await finish(engine, [attempt]) == ["dead"]
+
+
 async def test_at_the_ceiling_it_is_held_rebroadcast_and_mined_when_the_market_falls(engine: Engine) -> None:
     """Goal: stop bumping is not stop sending. Method: the base fee rises above the ceiling; the hold is set and told
     once, with an alert; the pool drops the bytes and the reconciler sends the same; the base fee falls, the hold is
@@ -140,18 +159,17 @@ async def test_at_the_ceiling_in_a_calm_market_it_is_held_until_it_is_mined(engi
     await engine.reconciler.tick()
     assert await engine.node.ask(methods.transaction_by_hash(first["tx_hash"])) is not None
     assert await finish(engine, [attempt]) == ["completed"]
-    assert await events(engine, attempt) == ["held", "mined"]
+    assert await events(engine, attempt) == ["held", "released", "mined"]
 
 
 async def test_a_hold_ends_when_a_block_holds_the_transaction(engine: Engine) -> None:
-    """Goal: what is mined is not shown as stuck. Method: held, mined, noted and not final yet; a round lifts it."""
+    """Goal: what is mined is not shown as stuck. Method: held, mined, noted and not final yet; that lifts it."""
     (attempt,) = await sent(engine, 1)
     await step(engine, replacing(engine, replacements_max=0))
     assert (await lineage(engine, attempt))["hold"] == "replacements_spent"
     await order(engine.node, "evm_mine")
     await engine.reconciler.tick()
     assert (await lineage(engine, attempt))["included_block_number"] is not None
-    await step(engine, replacing(engine, replacements_max=0))
     assert (await lineage(engine, attempt))["hold"] is None
     assert await events(engine, attempt) == ["held", "released"]
     assert await finish(engine, [attempt]) == ["completed"]
@@ -269,14 +287,8 @@ async def _behind_a_stranger(engine: Engine) -> tuple[Attempt, SignedMember]:
     }
     await order(engine.node, "eth_sendTransaction", strangers)
     await engine.reconciler.tick()
-    (answer,) = await rows(engine, "SELECT answer, detail FROM transactions.broadcasts")
-    assert answer["answer"] == "refused", answer
-    async with engine.plane.database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, reason) SELECT $1, 'node', 'refused', $2",
-            ours.tx_hash,
-            UNDERPRICED,
-        )
+    (answer,) = await rows(engine, "SELECT answer, reason FROM transactions.broadcasts")
+    assert answer == {"answer": "refused", "reason": UNDERPRICED}
     return attempt, ours
 
 
@@ -321,7 +333,12 @@ async def test_a_failed_bump_sends_the_old_bytes_again(engine: Engine) -> None:
         assert len(await members(engine, attempt)) == 2
         assert await engine.node.ask(methods.transaction_by_hash(first["tx_hash"])) is not None
         answers = await rows(engine, "SELECT tx_hash, answer FROM transactions.broadcasts ORDER BY broadcast_id")
-        assert [row["answer"] for row in answers] == ["accepted", "refused", "accepted"]
+        second = (await members(engine, attempt))[1]["tx_hash"]
+        assert [(row["tx_hash"], row["answer"]) for row in answers] == [
+            (first["tx_hash"], "accepted"),
+            (first["tx_hash"], "accepted"),
+            (second, "refused"),
+        ]
     finally:
         await order(engine.node, "anvil_setBalance", signer, hex(before))
     assert await finish(engine, [attempt]) == ["completed"]

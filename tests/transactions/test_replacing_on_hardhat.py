@@ -57,7 +57,7 @@ async def test_from_stuck_to_mined_across_the_ceiling(engine: Engine, basis_poin
     await order(node, "hardhat_setNextBlockBaseFeePerGas", hex(GWEI))
     assert await finish(engine, [attempt]) == ["completed"]
     assert [one["state"] for one in await members(engine, attempt)] == ["replaced"] * 3 + ["mined"]
-    assert await events(engine, attempt) == ["replaced"] * 3 + ["held", "mined"]
+    assert await events(engine, attempt) == ["replaced"] * 3 + ["held", "released", "mined"]
     assert (await lineage(engine, attempt))["hold"] is None
     await order(node, "evm_setAutomine", True)
 

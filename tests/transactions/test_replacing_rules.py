@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from attrs import evolve
 from hypothesis import given, settings
@@ -21,7 +22,8 @@ SIGNER = Address(b"\x11" * 20)
 CALL = Call(Address(b"\x22" * 20), b"\x01")
 RECEIPT = cast("Receipt", object())
 HOLDS = ("fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used")
-wei = st.integers(0, 2**72) | st.integers(0, 2_000)
+NO_CEILING = 2**80
+wei = st.integers(0, 2_000) | st.integers(0, 2**72)
 flags = st.booleans()
 
 
@@ -36,8 +38,32 @@ def fees(draw: st.DrawFn, transaction_type: int) -> Fee:
 
 
 @st.composite
+def spoilt(draw: st.DrawFn, whole: Mapping[str, object], drawn: Mapping[str, st.SearchStrategy[object]]) -> Any:
+    """The values of something that is ripe to be replaced, but for up to three, which are anything."""
+    names = draw(st.sets(st.sampled_from(sorted(drawn)), max_size=3))
+    return {**whole, **{name: draw(drawn[name]) for name in sorted(names)}}
+
+
+RIPE = {
+    "hold": None,
+    "was_paying_when_held": False,
+    "answer_reason": None,
+    "is_lowest": True,
+    "is_overdue": True,
+    "was_behind": False,
+    "is_bump_wanted": False,
+    "is_cancel_wanted": False,
+}
+ANYHOW = {
+    **dict.fromkeys(RIPE, flags),
+    "hold": st.none() | st.sampled_from(HOLDS),
+    "answer_reason": st.sampled_from([None, UNDERPRICED, "insufficient_funds"]),
+}
+
+
+@st.composite
 def candidates(draw: st.DrawFn) -> Candidate:
-    calls, cancellations = draw(st.integers(1, 5)), draw(st.integers(0, 4))
+    calls, cancellations = draw(st.integers(1, 4)), draw(st.integers(0, 3))
     hashes = tuple(bytes([number]) * 32 for number in range(calls + cancellations))
     transaction_type = draw(st.sampled_from([0, 2]))
     active = OpenMember(
@@ -50,43 +76,35 @@ def candidates(draw: st.DrawFn) -> Candidate:
         fee=draw(fees(transaction_type)),
     )
     return Candidate(
-        lineage=lineage(draw(st.integers(0, 3))),
+        lineage=lineage(draw(st.integers(1, 3))),
         tx_hashes=hashes,
         active=active,
         cancellations=cancellations,
-        hold=draw(st.none() | st.sampled_from(HOLDS)),
-        was_paying_when_held=draw(flags),
-        answer_reason=draw(st.sampled_from([None, UNDERPRICED, "insufficient_funds"])),
-        is_lowest=draw(flags),
-        is_overdue=draw(flags),
-        was_behind=draw(flags),
-        is_included=draw(flags),
-        is_bump_wanted=draw(flags),
-        is_cancel_wanted=draw(flags),
+        **draw(spoilt(RIPE, ANYHOW)),
     )
 
 
 @st.composite
 def sights(draw: st.DrawFn, candidate: Candidate) -> Sight:
-    receipts = {
-        tx_hash: draw(st.sampled_from([None, None, None, RECEIPT]))
-        for tx_hash in candidate.tx_hashes
-        if draw(st.integers(0, 9))
+    hashes, nonce = candidate.tx_hashes, candidate.lineage.nonce
+    unmined: dict[bytes, Receipt | None] = dict.fromkeys(hashes)
+    anyhow = {
+        "receipts": st.dictionaries(st.sampled_from(hashes), st.sampled_from([None, RECEIPT])),
+        "nonces": st.sampled_from([{}, {SIGNER: nonce - 1}, {SIGNER: nonce + 1}]),
     }
     incumbent = draw(st.none() | fees(candidate.active.transaction_type))
     return Sight(
         market=Market(draw(st.none() | wei), draw(wei), 1),
-        receipts=receipts,
-        nonces=draw(st.sampled_from([{}, {SIGNER: candidate.lineage.nonce}, {SIGNER: draw(st.integers(0, 4))}])),
         incumbents={} if incumbent is None else {candidate.active.tx_hash: incumbent},
+        **draw(spoilt({"receipts": unmined, "nonces": {SIGNER: nonce}}, anyhow)),
     )
 
 
 limits = st.builds(
     Limits,
     bump_basis_points=st.integers(1_000, 10_000),
-    fee_wei_max=wei.filter(bool),
-    replacements_max=st.integers(0, 5),
+    fee_wei_max=st.just(NO_CEILING) | wei.filter(bool),
+    replacements_max=st.just(8) | st.integers(0, 6),
 )
 
 
@@ -156,7 +174,7 @@ def test_what_is_stuck_is_bumped_or_shown(data: st.DataObject) -> None:
     """Goal: nothing that is stuck stays out of sight (I8). Method: draw what is overdue and next, and held by nobody
     else; either a replacement comes of it, or a hold stands or is lifted; or it was behind and can be mined now."""
     hold = data.draw(st.sampled_from([None, FEE_CAPPED, SPENT]))
-    candidate = evolve(data.draw(candidates()), is_lowest=True, is_overdue=True, is_included=False, hold=hold)
+    candidate = evolve(data.draw(candidates()), is_lowest=True, is_overdue=True, hold=hold)
     sight = Sight(
         market=Market(data.draw(st.none() | wei), data.draw(wei), 1),
         receipts=dict.fromkeys(candidate.tx_hashes),

@@ -19,13 +19,26 @@ from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions import store
+from tayho.transactions.answers import apply_answers, note_answers, tell
+from tayho.transactions.errors import PoolHalted
 from tayho.transactions.fee_market import FeeMarket
+from tayho.transactions.halts import held_unhalted
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.replacing.cancelling import cancel_unsigned
 from tayho.transactions.replacing.rules import decide, underpriced
 from tayho.transactions.replacing.signing import sign_renewals
 from tayho.transactions.replacing.types import Candidate, Keep, Limits, Release, Renewal, Replace, Sight
 from tayho.transactions.sending import Sending
-from tayho.transactions.types import Answer, Fee, Lineage, Outgoing, TransactionSettings
+from tayho.transactions.types import (
+    Answered,
+    Fee,
+    Happening,
+    Lineage,
+    Observe,
+    ObserveSeconds,
+    Outgoing,
+    TransactionSettings,
+)
 
 log = structlog.get_logger("tayho.replacing")
 
@@ -48,6 +61,8 @@ class Replacing:
         fee_market: FeeMarket,
         sending: Sending,
         settings: TransactionSettings,
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._coordination = coordination
@@ -57,13 +72,18 @@ class Replacing:
         self._fee_market = fee_market
         self._sending = sending
         self._settings = settings
+        self._observe = observe
+        self._observe_seconds = observe_seconds
         self._limits = Limits(settings.fee_bump_basis_points, settings.fee_wei_max, settings.replacements_max)
 
     async def step(self, head: Header) -> None:
-        """One round over the pool, in a few requests however many lanes there are. Raises RpcError, StorageError."""
+        """One round over the pool, in a few requests however many lanes there are.
+
+        Raises RpcError, StorageError, PoolHalted, MarketAbsurd.
+        """
         unsigned, candidates = await self._candidates()
         for lineage in unsigned:
-            await cancel_unsigned(self._database, self._coordination, lineage)
+            await cancel_unsigned(self._database, self._coordination, self._settings, lineage)
         if not candidates:
             return
         sight = await self._look(candidates, head)
@@ -144,6 +164,8 @@ class Replacing:
             if one.lineage.lineage_id not in changed:
                 continue
             bound = log.bind(lineage_id=str(one.lineage.lineage_id), signer=str(one.lineage.signer))
+            what = Happening.HELD if isinstance(act, Keep) else Happening.RELEASED
+            self._observe(what, act.hold if isinstance(act, Keep) else str(one.hold), 1)
             if isinstance(act, Keep):
                 bound.warning("lineage_held", nonce=one.lineage.nonce, hold=act.hold, reason=act.reason)
             else:
@@ -153,6 +175,8 @@ class Replacing:
         """Write the signed bytes of each whose member number is still free; the others were replaced elsewhere (I4)."""
         members = [renewal.member for renewal in renewals]
         async with self._database.transaction() as tx:
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             await store.PERMIT_REPLACE(tx)
             await store.LOCK_REPLACEABLE(tx, [member.lineage.lineage_id for member in members])
             rows = await store.PERSIST_REPLACEMENTS(
@@ -192,8 +216,10 @@ class Replacing:
         answers = await self._sending.send_many(new)
         refused = [one for one, answer in zip(renewals, answers, strict=True) if answer.kind == "refused"]
         old = await self._unsealed([one.candidate.active.tx_hash for one in refused])
-        answers += await self._sending.send_many(old)
-        await self._record([one.tx_hash for one in (*new, *old)], answers)
+        old_answers = await self._sending.send_many(old)
+        # Of two members' words the newer one's holds, so it comes last.
+        told = [*zip(old, old_answers, strict=True), *zip(new, answers, strict=True)]
+        await self._record([Answered(one.tx_hash, self._sending.endpoint, answer) for one, answer in told])
         step("replace.after_send")
 
     async def _unsealed(self, hashes: Sequence[bytes]) -> list[Outgoing]:
@@ -209,20 +235,12 @@ class Replacing:
             if isinstance(raw, Opaque)
         ]
 
-    async def _record(self, hashes: Sequence[bytes], answers: Sequence[Answer]) -> None:
+    async def _record(self, answered: Sequence[Answered]) -> None:
+        sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            await store.RECORD_BROADCASTS(
-                tx,
-                hashes,
-                [self._sending.endpoint] * len(hashes),
-                [answer.kind for answer in answers],
-                [answer.reason for answer in answers],
-                [answer.detail for answer in answers],
-                self._settings.instance_id,
-            )
-            of_kind = list(zip(hashes, answers, strict=True))
-            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in of_kind if answer.is_out])
-            await store.DOUBT(tx, [tx_hash for tx_hash, answer in of_kind if answer.kind == "unknown"])
+            applied = await apply_answers(tx, answered, sent_by)
+            await note_answers(tx, answered, sent_by)
+        tell(applied, answered, self._observe, self._observe_seconds)
 
 
 def _outgoing(tx_hash: bytes, lineage: Lineage, raw: Opaque) -> Outgoing:

@@ -34,8 +34,6 @@ def decide(candidate: Candidate, sight: Sight, limits: Limits) -> Decision:
     Never another transaction where a member may have been mined, where the chain waits for another nonce first (but
     for a cancellation), above the ceiling, or more often than allowed.
     """
-    if candidate.is_included:
-        return Release("a block holds it") if candidate.hold in OURS else LetBe()
     if not _is_unmined(candidate, sight):
         return LetBe()
     cause = candidate.cause
@@ -132,10 +130,8 @@ def _held(candidate: Candidate, sight: Sight, hold: Hold, reason: str) -> Decisi
 
 
 def _released(candidate: Candidate, sight: Sight) -> Decision:
-    """Whether a node took it after all, or the market came down to what is offered. Where it had come down so far when
-    the hold was set, the market says nothing new."""
-    if candidate.hold == REFUSED and candidate.active.state == "broadcast":
-        return Release("a node took it")
+    """Whether the market came down to what is offered. Where it had come down so far when the hold was set, it says
+    nothing new."""
     is_lifted = (
         candidate.hold == FEE_CAPPED and not candidate.was_paying_when_held and pays(candidate.active.fee, sight.market)
     )
@@ -144,4 +140,4 @@ def _released(candidate: Candidate, sight: Sight) -> Decision:
 
 def underpriced(candidates: Collection[Candidate]) -> list[Candidate]:
     """Those of which a node said that another transaction at the nonce is not outbid."""
-    return [one for one in candidates if one.answer_reason == UNDERPRICED and not one.is_included]
+    return [one for one in candidates if one.answer_reason == UNDERPRICED]

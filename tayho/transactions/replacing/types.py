@@ -35,7 +35,6 @@ class Candidate:
     is_overdue: bool
     # Not so long ago another nonce had to be mined first.
     was_behind: bool
-    is_included: bool
     is_bump_wanted: bool
     is_cancel_wanted: bool
 
