@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from eth_account import Account
 
 from rpc import methods
 from rpc.endpoint import Endpoint
@@ -18,6 +17,7 @@ from tayho.kernel.address import Address
 from tayho.local.anvil import Chain, anvil
 from tayho.local.development import deploy
 from tayho.protocol import abi, artifacts
+from tests.custody.oracle import Account
 from tests.waiting import until
 
 CHAIN_ID = 31337

@@ -9,7 +9,6 @@ from typing import Any
 
 import trio
 from attrs import define, field, frozen
-from eth_account import Account
 
 from rpc import methods
 from rpc.endpoint import Endpoint
@@ -19,6 +18,7 @@ from tayho.kernel.address import Address
 from tayho.local.anvil import Chain, anvil
 from tayho.local.development import DEPLOYER, PUBLIC_ACCOUNTS
 from tayho.protocol import artifacts
+from tests.custody.oracle import Account
 from tests.invariants import Foreign
 from tests.simulation.chain.clockwork import BLOCK_SECONDS, CALM_BASE_FEE_WEI, CHAIN_ID, GWEI, LOOKBACK_BLOCKS
 
