@@ -52,7 +52,7 @@ log = structlog.get_logger("tayho.reconciler")
 # What else a tick does, each at the agreed head: watch lanes, find reorganisations, replace fees.
 Step: TypeAlias = Callable[[Header], Awaitable[None]]
 
-CLAIM_MAX = 500
+CLAIM_MAX = 1_000
 
 
 class Reconciler:
