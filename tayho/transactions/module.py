@@ -40,7 +40,7 @@ from tayho.transactions.halts import Halts
 from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
-from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.reconciler import Reconciler, Step
 from tayho.transactions.reorganising import Reorganisations
 from tayho.transactions.replacing.acts import LineageControl
 from tayho.transactions.replacing.rounds import Replacing
@@ -113,12 +113,9 @@ class Transactions:
             observe_seconds,
             agreed=truth.reads if len(truth.voters) > 1 else None,
         )
-        halts = self._executor.halts
         self._truth = truth
-        self._world = World(database, coordination, truth, halts, settings)
-        watch = LaneWatch(database, coordination, truth, halts, settings)
-        self._reorganisations = Reorganisations(database, coordination, truth, halts, settings)
-        superseding = Superseding(database, coordination, truth, settings)
+        self._world = World(database, coordination, truth, self._executor.halts, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
         replacing = Replacing(
             database,
             coordination,
@@ -139,11 +136,17 @@ class Transactions:
             sending,
             self._executor,
             settings,
-            # What the chain took back lives again before anything else is concluded from the chain.
-            steps=[self._reorganisations.step, superseding.step, watch.step, replacing.step, self._world.step],
+            steps=self._steps(coordination, replacing),
             observe=observe,
             observe_seconds=observe_seconds,
         )
+
+    def _steps(self, coordination: Coordination, replacing: Replacing) -> list[Step]:
+        """What a tick does after the open lineages. What the chain took back lives again before anything else."""
+        database, truth, settings = self._database, self._truth, self._settings
+        superseding = Superseding(database, coordination, truth, settings)
+        watch = LaneWatch(database, coordination, truth, self._executor.halts, settings)
+        return [self._reorganisations.step, superseding.step, watch.step, replacing.step, self._world.step]
 
     async def register(self) -> None:
         """Make sure that every signer has its lane, and that the chain is the one that the journal is about.

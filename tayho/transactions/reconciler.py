@@ -9,10 +9,11 @@ from uuid import UUID
 
 import structlog
 
-from rpc.errors import RpcRefused
+from rpc.errors import FinalityViolated, RpcError, RpcRefused
 from rpc.truth import ChainTruth, Sight
 from rpc.values import Header, Receipt
 from storage.database import Database
+from storage.errors import StorageError
 from tayho.contracts.coordination import Coordination, Settlement
 from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
@@ -95,10 +96,24 @@ class Reconciler:
         has_more = await self._reconcile_due()
         await self._evidence.turn()
         if self._steps:
-            head = await self._truth.heads.head()
-            for each in self._steps:
-                await each(head)
+            await self._take_steps(await self._truth.heads.head())
         return has_more
+
+    async def _take_steps(self, head: Header) -> None:
+        """Each step by itself: what cannot be agreed for one must not keep the others from their work.
+
+        But nothing more is done on a chain that is not ours any more. Raises the first of the steps' errors.
+        """
+        failed: RpcError | StorageError | TransactionError | None = None
+        for each in self._steps:
+            try:
+                await each(head)
+            except (FinalityViolated, PoolHalted):
+                raise
+            except (RpcError, StorageError, TransactionError) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     async def _reconcile_due(self) -> bool:
         lineages = await self._claim()
