@@ -29,7 +29,7 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-from tayho.kinds import Call, OnChainKind, Revalidation
+from tayho.kinds import Call, OnChainKind, Revalidation, revert_reason_of
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
@@ -174,7 +174,7 @@ class Executor:
                     # Deterministic: kept, the nonce would block its lane for ever.
                     return await self._give_up(attempt, lineage, str(error))
                 if isinstance(signed, WouldRevert):
-                    return await self._would_revert(attempt, lineage, signed)
+                    return await self._would_revert(kind, attempt, lineage, signed)
                 await self.persistences.submit(Persistence(attempt, signed))
                 return await self._send(attempt, lineage, signed.tx_hash, signed.raw)
             case "signed":
@@ -213,7 +213,7 @@ class Executor:
         await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
         foreseen = await self._foresee(call)
         if isinstance(foreseen, WouldRevert):
-            return NotActionable(f"would revert: {foreseen.reason}")
+            return NotActionable(_told(kind, foreseen))
         simulated = foreseen.simulated
         await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         await self.blocked.reopen_where(partial(self._simulate, call=call))
@@ -239,9 +239,11 @@ class Executor:
         if refusals:
             raise RequestRefused("; ".join(str(refusal) for refusal in refusals))
 
-    async def _would_revert(self, attempt: Attempt, lineage: Lineage, reverted: WouldRevert) -> Outcome:
+    async def _would_revert(
+        self, kind: OnChainKind, attempt: Attempt, lineage: Lineage, reverted: WouldRevert
+    ) -> Outcome:
         """Give the job up where the call reverts for everybody, and the lane where it does so for its signer alone."""
-        reason = f"would revert: {reverted.reason}"
+        reason = _told(kind, reverted)
         if isinstance(await self._foresee(lineage.call), WouldRevert):
             return await self._give_up(attempt, lineage, reason)
         # Once more, after the others: not a revert of a moment ago is compared with a success of now.
@@ -325,6 +327,11 @@ class Executor:
             return NotActionable(reason)
         await self.journal.abandon_unsigned(attempt, lineage, {"reason": reason})
         return Ended()
+
+
+def _told(kind: OnChainKind, reverted: WouldRevert) -> str:
+    """Why the call would revert, by the name that the kind has for it (TX-11)."""
+    return f"would revert: {revert_reason_of(kind, reverted.data) or reverted.reason}"
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:

@@ -96,7 +96,7 @@ async def simulate(
     returned, gas = await reads.ask_many(asked)
     for answer in (returned, gas):
         if isinstance(answer, Reverted):
-            return WouldRevert(answer.reason or answer.message, header.number)
+            return WouldRevert(answer.reason or answer.message, header.number, answer.data or b"")
     if isinstance(returned, Exception):
         raise returned
     market = await fee_market.at(header)

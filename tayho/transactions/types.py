@@ -185,10 +185,11 @@ class Simulated:
 
 @frozen
 class WouldRevert:
-    """The call reverts deterministically at the block asked."""
+    """The call reverts deterministically at the block asked. `data` is what it reverted with, for who knows its ABI."""
 
     reason: str
     block_number: int
+    data: bytes = field(default=b"", repr=False)
 
 
 @frozen

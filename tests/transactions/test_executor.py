@@ -18,7 +18,7 @@ from rpc.reads import Reads
 from tayho.kernel.jobs import Attempt, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
 from tayho.kernel.steps import on_step
 from tayho.kinds import Actionable, Call, Revalidation
-from tayho.protocol import abi, artifacts
+from tayho.protocol import abi, artifacts, counter
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.sending import Sending
@@ -174,6 +174,20 @@ async def test_broadcast_is_looked_up_before_it_is_sent_again(engine: Engine) ->
     assert await engine.plane.state(attempt.job_id) == "confirming"
 
 
+class NamesItsErrors(Kind):
+    """Knows the ABI of what it calls."""
+
+    def revert_reason(self, data: bytes) -> str | None:
+        return counter.CounterRecordOnce().revert_reason(data)
+
+
+class StumblesOverItsErrors(Kind):
+    """Raises on data that it did not expect."""
+
+    def revert_reason(self, data: bytes) -> str | None:
+        raise ValueError(data)
+
+
 async def test_a_call_that_reverts_takes_no_nonce(engine: Engine) -> None:
     """Goal: TX-11. Method: an event id that is recorded already; the contract's own words are the reason."""
     event = os.urandom(32)
@@ -183,6 +197,11 @@ async def test_a_call_that_reverts_takes_no_nonce(engine: Engine) -> None:
     outcome = await _execute(engine, second, Kind(_once(engine, event)))
     assert isinstance(outcome, NotActionable)
     assert "revert" in outcome.reason
+    outcome = await _execute(engine, second, NamesItsErrors(_once(engine, event)))
+    assert outcome == NotActionable(f"would revert: AlreadyRecorded(jobId=0x{event.hex()})")
+    outcome = await _execute(engine, second, StumblesOverItsErrors(_once(engine, event)))
+    assert isinstance(outcome, NotActionable)
+    assert outcome.reason.startswith("would revert: ")
     async with engine.plane.database.connection() as connection:
         assert await connection.fetchval("SELECT sum(next_nonce - first_nonce) FROM transactions.lanes") == 1
 
