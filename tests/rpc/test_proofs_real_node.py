@@ -23,11 +23,12 @@ from rpc.provenance import Refutation
 from rpc.reads import Call
 from rpc.receipt_checks import Claim, ReceiptChecks
 from rpc.transaction_bytes import contract_address
-from rpc.values import Header
+from rpc.values import Header, Receipt
 from tayho.custody.recovery import recovered
 from tayho.local.anvil import Chain, anvil
 from tests.rpc.proven_world import Majority
 from tests.rpc.test_real_node import ACCOUNT, CHAIN_ID, LOGS_ALWAYS, NOBODY, SENDER, deployment
+from tests.waiting import until
 
 FEES = {"maxFeePerGas": 10**10, "maxPriorityFeePerGas": 2}
 BLOB = b"\0" * 4096 * 32
@@ -148,8 +149,7 @@ async def test_a_block_of_either_node_is_proven(node_url: str) -> None:
             # Hardhat answers the send of a failing transaction with its failure.
             with suppress(RpcRefused):
                 await endpoint.ask(methods.send_raw_transaction(raw))
-            receipt = await endpoint.ask(methods.transaction_receipt(name))
-            assert receipt is not None
+            receipt = await _mined(endpoint, name)
             full = await endpoint.ask(methods.block_in_full(receipt.block_hash))
             assert full is not None
             proven = proven_block(full, [receipt], {name}, recovered)
@@ -162,3 +162,16 @@ async def test_a_block_of_either_node_is_proven(node_url: str) -> None:
         is_served = "anvil" in (await endpoint.ask(methods.client_version()))
         assert len(checked.proven_by) == (len(raws) if is_served else 0), checked.reasons
         assert checked.refutations == []
+
+
+async def _mined(endpoint: Endpoint, name: bytes) -> Receipt:
+    """The receipt, once the block that was made for it is there."""
+    found: list[Receipt] = []
+
+    async def is_there() -> bool:
+        receipt = await endpoint.ask(methods.transaction_receipt(name))
+        found.extend([] if receipt is None else [receipt])
+        return bool(found)
+
+    await until(is_there, what=f"0x{name.hex()} to be mined")
+    return found[0]

@@ -123,7 +123,7 @@ def none_for(method: str) -> Lie:
 
 
 def nonce_plus(by: int) -> Lie:
-    return lambda call, answer: answer + by if call.method == "eth_getTransactionCount" else answer
+    return lambda call, answer: max(answer + by, 0) if call.method == "eth_getTransactionCount" else answer
 
 
 def jumping(height: int) -> Lie:
