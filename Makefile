@@ -59,12 +59,12 @@ test: lint
 test-fast: setup
 	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)
 
-# A failing schedule is printed with the word that runs it again (tests/simulation/delivery/test_delivery_machine.py).
+# A failing schedule is printed with the word that runs it again (tests/simulation/*/test_*_machine.py).
 soak: setup
 	@seed=$${TAYHO_SOAK_SEED:-$$(date +%s)}; \
 	echo "soak: $(SOAK_SCHEDULES) schedules from TAYHO_SOAK_SEED=$$seed"; \
 	TAYHO_SOAK_SEED=$$seed TAYHO_SOAK_SCHEDULES=$(SOAK_SCHEDULES) \
-		$(BIN)/pytest -q -rP -n $(WORKERS) tests/simulation
+		$(BIN)/pytest -q -rP -n $(WORKERS) tests/simulation tests/crash/test_storm.py
 
 lint: .venv/linted .venv/async-checked
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from rpc.ballots import Agreed
 from rpc.errors import RpcError
@@ -18,11 +18,16 @@ class Asked(Generic[T]):
 
     def __init__(self, calls: Mapping[bytes, Call[T]]) -> None:
         self.calls = calls
-        self.answers: dict[bytes, T | RpcError] = {}
+        self.answers: dict[bytes, Agreed[T] | RpcError] = {}
 
     @property
     def agreed(self) -> dict[bytes, T]:
         """What was agreed. A key that is absent was not: nothing may be concluded about it."""
+        return {key: answer.value for key, answer in self.verdicts.items()}
+
+    @property
+    def verdicts(self) -> dict[bytes, Agreed[T]]:
+        """The same with the votes that it rests on."""
         return {key: answer for key, answer in self.answers.items() if not isinstance(answer, RpcError)}
 
     @property
@@ -42,4 +47,4 @@ async def ask_together(quorum: Quorum, *kinds: Asked[Any]) -> None:
     placed = [(kind, key) for kind in kinds for key in kind.calls]
     calls = [kind.calls[key] for kind, key in placed]
     for (kind, key), answer in zip(placed, await quorum.agreed_many(calls), strict=True):
-        kind.answers[key] = cast("Any", answer.value if isinstance(answer, Agreed) else answer)
+        kind.answers[key] = answer

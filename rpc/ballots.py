@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from attrs import frozen
 
 from rpc.errors import NoQuorum, Reverted, RpcError
-from rpc.projections import voted
+from rpc.projections import completed, voted
 from rpc.reads import Call
 
 T = TypeVar("T")
@@ -79,7 +79,9 @@ class Poll(Generic[T]):
         self._project = project
         self._needed = majority_of(len(self._voters))
         self._votes: dict[str, Vote] = {}
-        self._ballots: dict[str, _Ballot] = {}
+        self._own: dict[str, _Ballot] = {}
+        # What each is counted as: their own, or a header that has all that theirs leaves out.
+        self._ballots: Mapping[str, _Ballot] = {}
 
     def cast(self, voter: str, outcome: T | RpcError, seconds: float) -> None:
         """Record a voter's answer. Raises ValueError for a stranger."""
@@ -90,7 +92,9 @@ class Poll(Generic[T]):
         self._votes[voter] = Vote(voter, outcome, seconds)
         ballot = self._ballot_of(outcome)
         if ballot is not None:
-            self._ballots[voter] = ballot
+            self._own[voter] = ballot
+            contents = completed({each: own.content for each, own in self._own.items()})
+            self._ballots = {each: _Ballot(contents[each], own.revert) for each, own in self._own.items()}
 
     @property
     def is_decided(self) -> bool:
@@ -108,7 +112,7 @@ class Poll(Generic[T]):
         dissenters = tuple(voter for voter in self._voters if self._ballots.get(voter, winner) != winner)
         if winner.revert is not None:
             return AgreedRevert(winner.revert, votes, dissenters)
-        first = next(vote for vote in votes if self._ballots.get(vote.voter) == winner)
+        first = next(vote for vote in votes if self._own.get(vote.voter) == winner)
         value: T = first.outcome  # pyright: ignore[reportAssignmentType]
         return Agreed(voted(value), votes, dissenters)
 

@@ -9,7 +9,8 @@ from attrs import field, frozen
 
 from rpc.members import Members, array_of
 from rpc.quantities import Unreadable, address20, data, hash32, quantity, uint64, uint256
-from rpc.values import shown_hex
+from rpc.schemas import header
+from rpc.values import Header, shown_hex
 
 LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 """The transaction types of EIP-2718: legacy, EIP-2930, EIP-1559, EIP-4844, EIP-7702."""
@@ -79,6 +80,19 @@ class OtherTransaction:
     type: int
     index: int
     block_hash: bytes = field(repr=shown_hex)
+
+
+@frozen
+class BlockInFull:
+    """A block with its transactions, as one endpoint tells it."""
+
+    header: Header
+    transactions: tuple[SignedTransaction | OtherTransaction, ...] = field(repr=False)
+
+
+def block_in_full(document: object) -> BlockInFull:
+    """A block asked for with its transactions. Raises Unreadable."""
+    return BlockInFull(header(document), block_transactions(document))
 
 
 def block_transactions(document: object) -> tuple[SignedTransaction | OtherTransaction, ...]:

@@ -58,7 +58,7 @@ class SharedQuestions:
         flight = self._flights.get(key)
         if flight is None:
             return await self._wait(key, self._begun(key, call, fetch))
-        if not _read_alike(flight.call, call):
+        if not read_alike(flight.call, call):
             return await fetch(call)
         self.joined += 1
         value = await self._wait(key, flight)
@@ -98,7 +98,7 @@ class SharedQuestions:
             del self._flights[key]
 
 
-def _read_alike(one: Call[Any], other: Call[Any]) -> bool:
+def read_alike(one: Call[Any], other: Call[Any]) -> bool:
     """Whether two calls read the same answer into the same value: one function, closed over equal values."""
     first, second = one.parse, other.parse
     if first is second:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
 import trio
+from attrs import evolve
 
 from nursery.groups import unwrapped
 from rpc.batches import BatchSize, chunks
@@ -17,7 +18,7 @@ from rpc.many import Chunk
 from rpc.observation import EndpointStats, Observation
 from rpc.reads import Call
 from rpc.transport import HttpTransport
-from rpc.urls import EndpointUrl
+from rpc.urls import EndpointUrl, numbered
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ class Endpoint:
         batch_items_max: int = 50,
         in_flight_max: int = 32,
         keepalive_seconds: float = 30,
+        number: int = 1,
         observer: Callable[[Observation], None] | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> AsyncGenerator[Endpoint]:
@@ -57,10 +59,12 @@ class Endpoint:
         `deadline_seconds` bounds each `ask`, and each batch of `ask_many`, from the wait for a free connection to
         the last byte. `in_flight_max` bounds the requests under way, and so the connections. `observer` hears of
         every question (see EndpointStats). `tls` replaces the system's trusted roots.
+        `number` tells endpoints apart whose URLs are shown alike.
 
         Raises EndpointUrlRefused.
         """
         parsed = EndpointUrl.parse(url)
+        parsed = evolve(parsed, shown=numbered(parsed.shown, number))
         async with HttpTransport.open(
             parsed,
             in_flight_max=in_flight_max,
@@ -111,4 +115,15 @@ class Endpoint:
                     exchanges.start_soon(
                         Chunk(self._exchanges, self._batch_size, items, outcomes).ask, deadline_seconds
                     )
+        return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])
+
+    async def ask_in_turn(self, calls: Sequence[Call[T]], deadline_seconds: float | None = None) -> list[T | RpcError]:
+        """As `ask_many`, but one request after the other in the order given, and for writes too.
+
+        Only for writes that are safe to repeat, such as signed transactions: of a batch that is refused for its size,
+        those without an answer are sent again in smaller ones. Whatever else failed is not sent again.
+        """
+        outcomes: dict[int, object] = {}
+        for items in chunks(list(enumerate(calls)), self._batch_size.items_max):
+            await Chunk(self._exchanges, self._batch_size, items, outcomes).ask(deadline_seconds)
         return cast("list[T | RpcError]", [outcomes[place] for place in range(len(calls))])

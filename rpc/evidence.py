@@ -55,7 +55,7 @@ def evidence_of(call: Call[Any], verdict: Verdict[Any], at: datetime) -> Evidenc
     dissenters: Sequence[str] = verdict.dissenters if is_agreed else ()
     return Evidence(
         method=call.method,
-        subject=_cut(_subject(call), SUBJECT_CHARACTERS_MAX),
+        subject=cut(_subject(call), SUBJECT_CHARACTERS_MAX),
         outcome="agreed" if is_agreed else "no quorum",
         decided_at=at,
         testimonies=tuple(_testimony(vote, vote.voter in dissenters) for vote in verdict.votes),
@@ -66,7 +66,7 @@ def _testimony(vote: Vote, dissents: bool) -> Testimony:
     if isinstance(vote.outcome, RpcError):
         error = printable(str(vote.outcome), ANSWER_CHARACTERS_MAX)
         return Testimony(vote.voter, None, error, vote.seconds, dissents)
-    return Testimony(vote.voter, _cut(_text_of(vote.outcome), ANSWER_CHARACTERS_MAX), None, vote.seconds, dissents)
+    return Testimony(vote.voter, cut(_text_of(vote.outcome), ANSWER_CHARACTERS_MAX), None, vote.seconds, dissents)
 
 
 def _text_of(outcome: object) -> str:
@@ -81,5 +81,6 @@ def _subject(call: Call[Any]) -> str:
     return json.dumps(call.params, sort_keys=True, separators=(",", ":"), default=str)
 
 
-def _cut(text: str, characters_max: int) -> str:
+def cut(text: str, characters_max: int) -> str:
+    """The text, or its beginning and its length."""
     return text if len(text) <= characters_max else f"{text[:characters_max]}… ({len(text)} characters)"

@@ -102,6 +102,12 @@ class Heads:
         """
         self._finality.suspect(FinalBlock(number, block_hash))
 
+    async def start_over(self) -> None:
+        """Forget the chain known so far and all that was final in it: an operator has said which chain is right."""
+        async with self._one_at_a_time:
+            self._segment = None
+            self._finality = Finality(self._quorum.voters)
+
     async def _moved(self) -> Segment:
         self._finality.raise_violation()
         height = await self._height_reached()

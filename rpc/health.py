@@ -1,9 +1,10 @@
 """How good an endpoint is at a method, from what was seen of it lately, and which to ask first (RPC-2). Pure.
 
-    score = share of successes² · 0.1 s / (0.1 s + latency) · 1 / (1 + blocks behind / 4)
+    score = share of successes² · 0.1 s / (0.1 s + latency) · 1 / (1 + blocks behind / 4) · 1 / (1 + doubt)
 
 Each factor lies in (0, 1]; none is ever NaN. Latency is that of successes, and of lost races as "at least": an
 endpoint that fails quickly must not rank first for its speed, nor one that is always overtaken for its silence.
+Doubt is what majorities and proofs said against it, whatever the method: half of it is forgotten in ten minutes.
 """
 
 from __future__ import annotations
@@ -82,6 +83,31 @@ class Track:
             self._at = now
 
 
+DISSENT_DOUBT = 1.0
+LIE_DOUBT = 10.0
+"""A majority may be wrong about one honest endpoint. A proof is not."""
+
+_DOUBT_MAX = 100.0
+_DOUBT_HALF_LIFE_SECONDS = 600
+
+
+@define
+class Doubt:
+    """How much was said against an endpoint lately."""
+
+    _weight: float = field(default=0.0, init=False)
+    _at: float = field(default=-math.inf, init=False)
+
+    def add(self, weight: float, now: float) -> None:
+        """Something more was."""
+        self._weight = min(self.at(now) + weight, _DOUBT_MAX)
+        self._at = max(now, self._at)
+
+    def at(self, now: float) -> float:
+        """What is left of it, from 0 on."""
+        return self._weight * 0.5 ** (max(now - self._at, 0.0) / _DOUBT_HALF_LIFE_SECONDS) if self._weight else 0.0
+
+
 @define
 class Health:
     """One endpoint."""
@@ -89,6 +115,7 @@ class Health:
     whole: Track = field(factory=Track, init=False)
     methods: dict[str, Track] = field(factory=dict[str, Track], init=False)
     head: int | None = field(default=None, init=False)
+    doubt: Doubt = field(factory=Doubt, init=False)
 
     def method(self, method: str) -> Track:
         """The track of a method. Bounded: callers ask with the names of methods that exist."""
@@ -124,7 +151,7 @@ class Health:
         seconds = presumed_seconds if latency is None else latency
         speed = LATENCY_SCALE_SECONDS / (LATENCY_SCALE_SECONDS + seconds)
         behind = max(lag_blocks - LAG_FREE_BLOCKS, 0)
-        return share * share * speed / (1 + behind / LAG_SCALE_BLOCKS)
+        return share * share * speed / (1 + behind / LAG_SCALE_BLOCKS) / (1 + self.doubt.at(now))
 
 
 def lags_of(heads: Sequence[int | None]) -> list[int]:

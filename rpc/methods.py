@@ -13,7 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 from attrs import frozen
 
 from rpc import schemas
-from rpc.block_transactions import OtherTransaction, SignedTransaction
+from rpc.block_transactions import BlockInFull, OtherTransaction, SignedTransaction
+from rpc.block_transactions import block_in_full as block_in_full_of
 from rpc.block_transactions import block_transactions as block_transactions_of
 from rpc.foreign_text import printable
 from rpc.members import array_of, text
@@ -30,6 +31,7 @@ __all__ = [
     "balance",
     "block_by_hash",
     "block_by_number",
+    "block_in_full",
     "block_number",
     "block_receipts",
     "block_transactions",
@@ -39,6 +41,7 @@ __all__ = [
     "code",
     "estimate_gas",
     "fee_history",
+    "gas_price",
     "logs",
     "max_priority_fee_per_gas",
     "send_raw_transaction",
@@ -134,10 +137,21 @@ def block_transactions(block_hash: bytes) -> Call[tuple[SignedTransaction | Othe
 
     def parse(answer: object) -> tuple[SignedTransaction | OtherTransaction, ...] | None:
         transactions = _or_none(answer, block_transactions_of)
-        for place, transaction in enumerate(transactions or ()):
-            _require_about(block_hash, transaction.block_hash, "transactions of block")
-            _require_place(place, transaction.index, "transaction")
+        _require_in_block(block_hash, transactions or ())
         return transactions
+
+    return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), True), parse)
+
+
+def block_in_full(block_hash: bytes) -> Call[BlockInFull | None]:
+    """A block's header and transactions; None where the node does not know the block."""
+
+    def parse(answer: object) -> BlockInFull | None:
+        block = _or_none(answer, block_in_full_of)
+        if block is not None:
+            _require_about(block_hash, block.header.hash, "block")
+            _require_in_block(block_hash, block.transactions)
+        return block
 
     return Call("eth_getBlockByHash", (as_data(block_hash, _HASH_BYTES), True), parse)
 
@@ -188,6 +202,18 @@ def transaction_by_hash(transaction_hash: bytes) -> Call[Transaction | None]:
     return Call("eth_getTransactionByHash", (as_data(transaction_hash, _HASH_BYTES),), parse)
 
 
+def transaction_of_sender(sender: bytes, nonce: int) -> Call[Transaction | None]:
+    """What the node has of the sender at the nonce, pending or mined. Not every client serves it, nor from its pool."""
+
+    def parse(answer: object) -> Transaction | None:
+        transaction = _or_none(answer, schemas.transaction)
+        if transaction is not None:
+            _require_about(sender, transaction.sender, "sender")
+        return transaction
+
+    return Call("eth_getTransactionBySenderAndNonce", (as_data(sender, _ADDRESS_BYTES), as_quantity(nonce)), parse)
+
+
 def transaction_receipt(transaction_hash: bytes) -> Call[Receipt | None]:
     """The receipt of a mined transaction; None is the ordinary answer while it is not mined."""
 
@@ -230,6 +256,11 @@ def max_priority_fee_per_gas() -> Call[int]:
     return Call("eth_maxPriorityFeePerGas", (), uint256)
 
 
+def gas_price() -> Call[int]:
+    """The gas price the node suggests, in wei. On a chain with base fees it is one with a tip."""
+    return Call("eth_gasPrice", (), uint256)
+
+
 def fee_history(block_count: int, newest: int | BlockTag, percentiles: Sequence[int]) -> Call[FeeHistory]:
     """Base fees and tips at `percentiles` (0 to 100, rising) of up to `block_count` blocks ending at `newest`."""
 
@@ -237,6 +268,9 @@ def fee_history(block_count: int, newest: int | BlockTag, percentiles: Sequence[
         history = schemas.fee_history(answer, len(percentiles))
         if len(history.gas_used_ratio) > block_count:
             raise Unreadable(f"asked for {block_count} blocks of fees, got {len(history.gas_used_ratio)}")
+        told = history.oldest_block + len(history.gas_used_ratio) - 1
+        if isinstance(newest, int) and history.gas_used_ratio and told != newest:
+            raise Unreadable(f"asked for fees up to block {newest}, got them up to {told}")
         return history
 
     return Call("eth_feeHistory", (as_quantity(block_count), _block(newest), list(percentiles)), parse)
@@ -308,6 +342,12 @@ def _matches(event: Log, addresses: Sequence[bytes], topics: Sequence[Sequence[b
 
 def _or_none(answer: object, parse: Callable[[object], T]) -> T | None:
     return None if answer is None else parse(answer)
+
+
+def _require_in_block(block_hash: bytes, transactions: Sequence[SignedTransaction | OtherTransaction]) -> None:
+    for place, transaction in enumerate(transactions):
+        _require_about(block_hash, transaction.block_hash, "transactions of block")
+        _require_place(place, transaction.index, "transaction")
 
 
 def _require_place(place: int, told: int, what: str) -> None:

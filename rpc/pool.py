@@ -9,6 +9,7 @@ It stands on its own:
 from __future__ import annotations
 
 import ssl
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -24,7 +25,7 @@ from rpc.circuit import CircuitRules
 from rpc.coalescing import SharedQuestions
 from rpc.endpoint import BODY_BYTES_MAX, Endpoint
 from rpc.errors import DeadlinePassed, EndpointFault, RpcError
-from rpc.health import Health
+from rpc.health import DISSENT_DOUBT, LIE_DOUBT, Health
 from rpc.hedge import Race
 from rpc.hedging import HedgeBudget, HedgeDelays, HedgeRules
 from rpc.many_endpoints import BatchOverMembers
@@ -35,6 +36,7 @@ from rpc.observation import Observation
 from rpc.reads import Call
 from rpc.refusals import most_telling
 from rpc.roster import Roster
+from rpc.urls import shown_url
 
 T = TypeVar("T")
 
@@ -114,11 +116,12 @@ class ReadPool:
                         body_bytes_max=body_bytes_max,
                         batch_items_max=batch_items_max,
                         in_flight_max=in_flight_max,
+                        number=number,
                         observer=observer,
                         tls=tls,
                     )
                 )
-                for url in urls
+                for url, number in _numbers(urls)
             ]
             with unwrapped():
                 async with trio.open_nursery() as background:
@@ -175,11 +178,19 @@ class ReadPool:
         """How long that share of the recent answers took at most, over all endpoints; None while there are none."""
         return self._delays.quantile(method, share)
 
-    def note_dissent(self, member: Member) -> None:
-        """A quorum decided against what this member said."""
-        for one in self._roster.members:
-            if one is member:
-                one.dissents += 1
+    def note_dissent(self, shown: str) -> None:
+        """A quorum decided against what the member of this name said. For a while it is asked later than others."""
+        self._doubt(shown, DISSENT_DOUBT)
+
+    def note_lie(self, shown: str) -> None:
+        """A proof refuted what the member of this name said."""
+        self._doubt(shown, LIE_DOUBT)
+
+    def _doubt(self, shown: str, weight: float) -> None:
+        for member in self._roster.members:
+            if member.shown == shown:
+                member.dissents += 1
+                member.health.doubt.add(weight, trio.current_time())
 
     def watch_heads(self, period_seconds: float | None) -> None:
         """Ask every endpoint for its head from now on. Its circuit is probed so too, at nobody's cost."""
@@ -254,6 +265,16 @@ class ReadPool:
         for leg in race.legs:
             if not leg.has_ended and leg.started <= winner.started:
                 leg.member.overtaken(race.call.method, trio.current_time() - leg.started)
+
+
+def _numbers(urls: Sequence[str]) -> list[tuple[str, int]]:
+    """Each URL with its number among those that are shown alike."""
+    seen: Counter[str] = Counter()
+    numbers: list[tuple[str, int]] = []
+    for url in urls:
+        seen[shown_url(url)] += 1
+        numbers.append((url, seen[shown_url(url)]))
+    return numbers
 
 
 def _refuse_write(call: Call[object]) -> None:

@@ -6,15 +6,19 @@ a field that nobody voted on is one voter's word.
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
 
 from attrs import evolve
 
-from rpc.values import Receipt, Transaction
+from rpc.header_proofs import verify_header
+from rpc.proof_errors import ProofRefuted, Unprovable
+from rpc.values import Header, Receipt, Transaction
 
 T = TypeVar("T")
 
 _DYNAMIC_FEE_TYPE = 2
+_OF_PROOF_OF_WORK = ("uncles_hash", "difficulty", "extra_data", "mix_hash", "nonce")
 
 
 def voted(value: T) -> T:
@@ -26,6 +30,40 @@ def voted(value: T) -> T:
             return cast("T", _transaction(value))
         case _:
             return value
+
+
+def completed(values: Mapping[str, object]) -> Mapping[str, object]:
+    """What each voter said, where a header that leaves out fields of its hash is completed by one that makes the hash.
+
+    Some nodes leave out what only proof of work needed. They say the same as who tells it all, if all else is the same:
+    the hash that both name commits to the rest.
+    """
+    headers = {voter: value for voter, value in values.items() if isinstance(value, Header)}
+    if not any(_left_out(header) for header in headers.values()):
+        return values
+    whole = {header.hash: header for header in headers.values() if not _left_out(header) and _makes_its_hash(header)}
+    return {
+        voter: _completed(value, whole.get(value.hash)) if isinstance(value, Header) else value
+        for voter, value in values.items()
+    }
+
+
+def _left_out(header: Header) -> dict[str, None]:
+    return {name: None for name in _OF_PROOF_OF_WORK if getattr(header, name) is None}
+
+
+def _completed(header: Header, whole: Header | None) -> Header:
+    left_out = _left_out(header)
+    same = whole is not None and left_out and evolve(whole, **cast("Any", left_out)) == header
+    return whole if whole is not None and same else header
+
+
+def _makes_its_hash(header: Header) -> bool:
+    try:
+        verify_header(header)
+    except (ProofRefuted, Unprovable):
+        return False
+    return True
 
 
 def _receipt(receipt: Receipt) -> Receipt:

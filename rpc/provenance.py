@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from attrs import field, frozen
 
 from rpc.errors import EndpointFault, Malformed, RpcError
+from rpc.evidence import ANSWER_CHARACTERS_MAX, Evidence, Testimony, cut
 from rpc.member import Member
 from rpc.proof_errors import ProofRefuted
 from rpc.reads import Call
@@ -39,6 +42,13 @@ class Refutation:
     block_hash: bytes
     error: ProofRefuted
     told: Json = field(repr=False)
+
+
+def evidence_of_refutation(lie: Refutation, at: datetime) -> Evidence:
+    """A lie as evidence: what was told, and what the block says to it."""
+    told = cut(json.dumps(lie.told), ANSWER_CHARACTERS_MAX)
+    testimony = Testimony(lie.endpoint, f"{cut(str(lie.error), ANSWER_CHARACTERS_MAX)}; told: {told}", None, 0, True)
+    return Evidence(lie.method, f"block 0x{lie.block_hash.hex()}", "refuted", at, (testimony,))
 
 
 @frozen

@@ -15,6 +15,7 @@ from rpc.evidence import Keep, evidence_of
 from rpc.member import Member
 from rpc.projections import voted
 from rpc.reads import Call
+from rpc.urls import unnumbered
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ class Quorum:
         self.members = tuple(members)
         self.voters = tuple(member.shown for member in self.members)
         self.needed = majority_of(len(self.members))
-        if len(set(self.voters)) != len(self.voters):
+        if len({unnumbered(voter) for voter in self.voters}) != len(self.voters):
             raise ValueError(f"an endpoint has one vote, and one stands twice among {', '.join(self.voters)}")
         self._keep = keep
         self._deadline_seconds = deadline_seconds

@@ -37,3 +37,15 @@ class Reads(Protocol):
     async def ask_many(self, calls: Sequence[Call[T]]) -> list[T | RpcError]:
         """The answers in the order asked, each with its own error in place. Raises ValueError for a write."""
         ...
+
+
+class Writes(Protocol):
+    """The one way of writes to a chain (RPC-1). Nothing is asked twice, but for what a batch's size was refused for."""
+
+    async def ask(self, call: Call[T]) -> T:
+        """The answer. Raises RpcRefused where the node refuses, EndpointFault where what it did is unknown."""
+        ...
+
+    async def ask_in_turn(self, calls: Sequence[Call[T]]) -> list[T | RpcError]:
+        """The answers in the order asked, each with its own error in place; an earlier call is never asked later."""
+        ...

@@ -49,6 +49,8 @@ def verify_receipts(header: Header, receipts: Sequence[Receipt]) -> None:
         one = f"receipt {place} of block {header.number} 0x{header.hash.hex()}"
         _require_place(one, header, place, receipt)
         _require(one, "gasUsed", receipt.cumulative_gas_used - cumulative, receipt.gas_used)
+        if receipt.status is not None:
+            _require(one, "root", None, receipt.post_state_root)
         for event in receipt.logs:
             _require_log(one, receipt, log_index, event)
             log_index += 1

@@ -34,6 +34,19 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{host}{port}{rest}"
 
 
+_NUMBER_MARK = " #"
+
+
+def numbered(shown: str, number: int) -> str:
+    """The name of the n-th endpoint, from 1 on, whose URL is shown alike: hidden keys must not mix up two of them."""
+    return shown if number == 1 else f"{shown}{_NUMBER_MARK}{number}"
+
+
+def unnumbered(name: str) -> str:
+    """The URL as it is shown, of an endpoint's name."""
+    return name.partition(_NUMBER_MARK)[0]
+
+
 @frozen
 class EndpointUrl:
     """A usable RPC URL: `shown` for people, the rest only for the transport."""

@@ -316,6 +316,23 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION transactions.refuse_delete_but_by_policy()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+    days int := nullif(current_setting('tayho.evidence_days', true), '')::int;
+BEGIN
+    IF current_setting('tayho.operation', true) IS DISTINCT FROM 'prune_evidence' OR days IS NULL
+        OR OLD.decided_at >= now() - make_interval(days => greatest(days, 7))
+    THEN
+        RAISE EXCEPTION '% of a row of %.% is refused: only the policy deletes it, when it is old enough',
+            TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'TY003', CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN OLD;
+END $function$;
+
 CREATE TABLE coordination.attempts (
     job_id uuid NOT NULL,
     attempt_number integer NOT NULL,
@@ -565,6 +582,20 @@ CREATE TABLE tayho.transitions (
     CONSTRAINT transitions_pkey PRIMARY KEY (table_name, from_state, to_state)
 );
 
+CREATE TABLE transactions.boundaries (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    block_number bigint NOT NULL,
+    block_hash bytea NOT NULL,
+    moved_by text NOT NULL,
+    moved_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT boundaries_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT boundaries_block_hash_check CHECK ((octet_length(block_hash) = 32)),
+    CONSTRAINT boundaries_block_number_check CHECK ((block_number >= 0))
+)
+WITH (fillfactor=50);
+
 CREATE TABLE transactions.broadcasts (
     broadcast_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     tx_hash bytea NOT NULL,
@@ -587,7 +618,27 @@ CREATE TABLE transactions.events (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     occurred_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT events_pkey PRIMARY KEY (event_id),
-    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text])))
+    CONSTRAINT events_kind_check CHECK ((kind = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'un_mined'::text, 'replaced'::text, 'held'::text, 'released'::text, 'bump_requested'::text, 'cancel_requested'::text])))
+);
+
+CREATE TABLE transactions.evidence (
+    evidence_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    kind text NOT NULL,
+    lineage_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    head_block_number bigint,
+    head_hash bytea,
+    detail jsonb NOT NULL,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT evidence_pkey PRIMARY KEY (evidence_id),
+    CONSTRAINT evidence_bounded CHECK (((cardinality(lineage_ids) <= 1000) AND (octet_length((detail)::text) <= 4194304))),
+    CONSTRAINT evidence_final CHECK ((((kind = 'final'::text) = (cardinality(lineage_ids) > 0)) AND ((kind = 'final'::text) = (head_block_number IS NOT NULL)) AND ((kind = 'final'::text) = (head_hash IS NOT NULL)))),
+    CONSTRAINT evidence_head_block_number_check CHECK ((head_block_number >= 0)),
+    CONSTRAINT evidence_head_hash_check CHECK ((octet_length(head_hash) = 32)),
+    CONSTRAINT evidence_kind_check CHECK ((kind = ANY (ARRAY['final'::text, 'contested'::text, 'refuted'::text])))
 );
 
 CREATE TABLE transactions.findings (
@@ -599,8 +650,22 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
+);
+
+CREATE TABLE transactions.foreign_nonces (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL,
+    world integer NOT NULL,
+    nonce bigint NOT NULL,
+    tx_hash bytea,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT foreign_nonces_pkey PRIMARY KEY (chain_id, signer, world, nonce),
+    CONSTRAINT foreign_nonces_nonce_check CHECK ((nonce >= 0)),
+    CONSTRAINT foreign_nonces_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT foreign_nonces_tx_hash_check CHECK ((octet_length(tx_hash) = 32)),
+    CONSTRAINT foreign_nonces_world_check CHECK ((world >= 1))
 );
 
 CREATE TABLE transactions.halts (
@@ -635,6 +700,8 @@ CREATE TABLE transactions.lanes (
     pending_nonce bigint,
     balance_wei numeric(78,0),
     is_delegated boolean DEFAULT false NOT NULL,
+    is_low boolean DEFAULT false NOT NULL,
+    is_pool_dropped boolean DEFAULT false NOT NULL,
     observed_at timestamp with time zone,
     registered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT lanes_pkey PRIMARY KEY (chain_id, signer),
@@ -670,6 +737,9 @@ CREATE TABLE transactions.lineages (
     bump_requested_at timestamp with time zone,
     cancel_requested_at timestamp with time zone,
     included_block_number bigint,
+    superseded_in bytea,
+    superseded_by bytea,
+    disowned_at timestamp with time zone,
     check_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     allocated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     ended_at timestamp with time zone,
@@ -677,12 +747,16 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_identity UNIQUE (lineage_id, chain_id, signer, nonce, call_hash),
     CONSTRAINT lineages_call_data_check CHECK ((octet_length(call_data) <= 131072)),
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
+    CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
     CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
+    CONSTRAINT lineages_superseded_by_check CHECK ((octet_length(superseded_by) = 32)),
+    CONSTRAINT lineages_superseded_in CHECK (((superseded_in IS NULL) OR (included_block_number IS NOT NULL))),
+    CONSTRAINT lineages_superseded_in_check CHECK ((octet_length(superseded_in) = 32)),
     CONSTRAINT lineages_to_address_check CHECK ((octet_length(to_address) = 20)),
     CONSTRAINT lineages_value CHECK (((value_wei >= (0)::numeric) AND (value_wei < ((2)::numeric ^ (256)::numeric)))),
     CONSTRAINT lineages_world_check CHECK ((world >= 1))
@@ -725,7 +799,13 @@ CREATE TABLE transactions.pools (
     environment text NOT NULL,
     role text NOT NULL,
     cursor_position bigint DEFAULT 0 NOT NULL,
+    is_halted boolean DEFAULT false NOT NULL,
+    anchor_block_number bigint,
+    anchor_block_hash bytea,
     CONSTRAINT pools_pkey PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_anchor CHECK (((anchor_block_number IS NULL) = (anchor_block_hash IS NULL))),
+    CONSTRAINT pools_anchor_block_hash_check CHECK ((octet_length(anchor_block_hash) = 32)),
+    CONSTRAINT pools_anchor_block_number_check CHECK ((anchor_block_number >= 0)),
     CONSTRAINT pools_chain_id_check CHECK ((chain_id > 0))
 )
 WITH (fillfactor=50);
@@ -769,12 +849,17 @@ ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (j
 ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
 
 ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
+ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
 
 ALTER TABLE transactions.events ADD CONSTRAINT events_lineage_id_fkey FOREIGN KEY (lineage_id) REFERENCES transactions.lineages(lineage_id);
 
 ALTER TABLE transactions.findings ADD CONSTRAINT findings_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.foreign_nonces ADD CONSTRAINT foreign_nonces_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.halts ADD CONSTRAINT halts_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.lanes ADD CONSTRAINT lanes_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
@@ -806,6 +891,10 @@ CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_has
 
 CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
 
+CREATE INDEX evidence_age ON transactions.evidence USING btree (chain_id, environment, role, decided_at);
+
+CREATE INDEX evidence_of_lineage ON transactions.evidence USING gin (lineage_ids);
+
 CREATE INDEX findings_of_lane ON transactions.findings USING btree (chain_id, signer, found_at);
 
 CREATE UNIQUE INDEX halts_open ON transactions.halts USING btree (chain_id, environment, role, kind) WHERE (resolved_at IS NULL);
@@ -814,7 +903,7 @@ CREATE INDEX lanes_pool ON transactions.lanes USING btree (chain_id, environment
 
 CREATE INDEX lineages_in_flight ON transactions.lineages USING btree (chain_id, signer) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text])) AND (included_block_number IS NULL));
 
-CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text]));
+CREATE UNIQUE INDEX lineages_job ON transactions.lineages USING btree (job_id) WHERE ((state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text, 'mined'::text])) AND (disowned_at IS NULL));
 
 CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages USING btree (chain_id, signer, world, nonce) WHERE (state <> 'abandoned'::text);
 
@@ -824,9 +913,11 @@ CREATE INDEX lineages_on_hold ON transactions.lineages USING btree (chain_id, en
 
 CREATE INDEX lineages_open ON transactions.lineages USING btree (chain_id, environment, role, check_at) WHERE (state = ANY (ARRAY['allocated'::text, 'signed'::text, 'broadcast'::text]));
 
+CREATE INDEX lineages_superseded ON transactions.lineages USING btree (chain_id, environment, role, included_block_number) WHERE ((state = 'superseded'::text) AND (superseded_in IS NOT NULL));
+
 CREATE UNIQUE INDEX members_one_mined ON transactions.members USING btree (lineage_id) WHERE (state = ANY (ARRAY['mined'::text, 'reverted'::text]));
 
-CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_number) WHERE (orphaned_at IS NULL);
+CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_number, block_hash) WHERE (orphaned_at IS NULL);
 
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree (tx_hash) WHERE (orphaned_at IS NULL);
 
@@ -880,7 +971,15 @@ CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.br
 
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER evidence_immutable BEFORE UPDATE ON transactions.evidence FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER evidence_kept BEFORE DELETE ON transactions.evidence FOR EACH ROW EXECUTE FUNCTION transactions.refuse_delete_but_by_policy();
+
+CREATE TRIGGER evidence_kept_whole BEFORE TRUNCATE ON transactions.evidence FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON transactions.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER foreign_nonces_append_only BEFORE DELETE OR UPDATE ON transactions.foreign_nonces FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER halts_immutable BEFORE UPDATE OF halt_id, chain_id, environment, role, kind, evidence, raised_by, raised_at ON transactions.halts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

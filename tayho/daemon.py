@@ -61,7 +61,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
-            transactions = await _transactions(settings, resources, coordination, custody)
+            transactions = await _transactions(settings, resources, coordination, custody, metrics)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain)
             handlers = _handlers(kinds, parts)
             declared = declared_by([kind for kind in kinds if kind.role in settings.roles])
@@ -128,7 +128,7 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
 
 
 async def _transactions(
-    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None
+    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None, metrics: Metrics
 ) -> Transactions | None:
     """The engine of a signing role, its lanes registered."""
     if custody is None or settings.signing_role is None or settings.tx_max_fee_per_gas_wei is None:
@@ -153,9 +153,12 @@ async def _transactions(
             stuck_seconds=settings.tx_stuck_seconds,
             fee_bump_basis_points=settings.tx_fee_bump_basis_points,
             replacements_max=settings.tx_max_replacements,
+            evidence_retention_days=settings.evidence_retention_days,
             instance_id=settings.instance_id,
         ),
         await custody.signers(),
+        metrics.transactions.observe,
+        metrics.transactions.observe_seconds,
     )
     try:
         await transactions.register()

@@ -7,7 +7,7 @@ that the job is delivered to. A kind that has `schedules` also fires by itself. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from attrs import frozen
@@ -30,6 +30,7 @@ __all__ = [
     "RequestRefused",
     "Revalidation",
     "Schedule",
+    "revert_reason_of",
     "schedules_of",
 ]
 
@@ -86,6 +87,21 @@ class OffChainKind(Protocol):
 
 
 Kind: TypeAlias = OnChainKind | OffChainKind
+
+
+def revert_reason_of(kind: Kind, data: bytes) -> str | None:
+    """The kind's own name for what its contract reverted with; None where it has none.
+
+    A kind tells it by an optional method `revert_reason(data: bytes) -> str | None`, from the errors of the ABIs that
+    it knows. It is for people: whatever it raises on bytes that any contract may have made counts as None.
+    """
+    told = cast("Callable[[bytes], str | None] | None", getattr(kind, "revert_reason", None))
+    if told is None or not data:
+        return None
+    try:
+        return told(data)
+    except Exception:  # noqa: BLE001 - somebody else's code on a stranger's bytes, for a text
+        return None
 
 
 def schedules_of(kind: Kind) -> Sequence[Schedule]:

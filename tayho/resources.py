@@ -79,7 +79,8 @@ async def open_resources(
         problems += await voter_problems(settings, urls.rpc_read_urls, reads.members)
         if problems or database is None:
             raise EnvironmentRefused(list(dict.fromkeys(problems)))
-        yield Resources(database, redis, reads, writes, truth_of(reads.members), queues_of(redis, settings))
+        truth = truth_of(reads.members, on_dissent=reads.note_dissent, on_lie=reads.note_lie)
+        yield Resources(database, redis, reads, writes, truth, queues_of(redis, settings))
 
 
 async def _opened_database(

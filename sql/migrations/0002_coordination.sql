@@ -224,6 +224,7 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('coordination.jobs', 'dead', 'queued', 'replay'),
 ('coordination.jobs', 'completed', 'retry', 'revive'),
 ('coordination.jobs', 'dead', 'retry', 'revive'),
+('coordination.jobs', 'queued', 'retry', 'revive'),
 ('coordination.attempts', 'new', 'running', NULL),
 ('coordination.attempts', 'running', 'completed', NULL),
 ('coordination.attempts', 'running', 'not_actionable', NULL),

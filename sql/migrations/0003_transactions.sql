@@ -8,7 +8,13 @@ CREATE TABLE transactions.pools (
     environment text NOT NULL,
     role text NOT NULL,
     cursor_position bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (chain_id, environment, role)
+    -- Whether a halt of the pool is open: changed only together with its row in `halts`, under FOR UPDATE.
+    is_halted boolean NOT NULL DEFAULT false,
+    -- A block too deep to be reorganised: whoever does not have it serves another chain (TX-14). Null until the first look.
+    anchor_block_number bigint CHECK (anchor_block_number >= 0),
+    anchor_block_hash bytea CHECK (octet_length(anchor_block_hash) = 32),
+    PRIMARY KEY (chain_id, environment, role),
+    CONSTRAINT pools_anchor CHECK ((anchor_block_number IS NULL) = (anchor_block_hash IS NULL))
 ) WITH (fillfactor = 50);
 
 -- One signer's nonce stream on one chain. next_nonce is the nonce fence.
@@ -29,6 +35,10 @@ CREATE TABLE transactions.lanes (
     balance_wei numeric(78, 0) CHECK (balance_wei >= 0),
     -- The account carries EIP-7702 code: nodes take one transaction in flight from it, and no gaps (TX-15).
     is_delegated boolean NOT NULL DEFAULT false,
+    -- The balance comes near what would close the lane; said before it does.
+    is_low boolean NOT NULL DEFAULT false,
+    -- The voters' pools have lost what they had taken; false again when they show it.
+    is_pool_dropped boolean NOT NULL DEFAULT false,
     observed_at timestamptz,
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (chain_id, signer),
@@ -69,7 +79,12 @@ CREATE TABLE transactions.lineages (
     bump_requested_at timestamptz,
     cancel_requested_at timestamptz,
     -- Where a receipt was last seen before it was final; null while none is. Not yet evidence of anything.
+    -- Of a superseded lineage: where the nonce was seen used up, in which block, and by what if that could be found out.
     included_block_number bigint,
+    superseded_in bytea CHECK (octet_length(superseded_in) = 32),
+    superseded_by bytea CHECK (octet_length(superseded_by) = 32),
+    -- The job had gone on without it when a reorganisation gave it its nonce back: it uses the nonce up, and ends no job.
+    disowned_at timestamptz,
     -- A reconciler looks again after this; the replicas share the open lineages by it.
     check_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     allocated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -77,6 +92,8 @@ CREATE TABLE transactions.lineages (
     FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes,
     CONSTRAINT lineages_value CHECK (value_wei >= 0 AND value_wei < 2::numeric ^ 256),
     CONSTRAINT lineages_purpose CHECK ((purpose = 'call') = (job_id IS NOT NULL)),
+    CONSTRAINT lineages_disowned CHECK (disowned_at IS NULL OR purpose = 'call'),
+    CONSTRAINT lineages_superseded_in CHECK (superseded_in IS NULL OR included_block_number IS NOT NULL),
     CONSTRAINT lineages_ended CHECK (
         (ended_at IS NOT NULL) = (state IN ('mined', 'reverted', 'cancelled', 'superseded', 'abandoned'))
     ),
@@ -91,12 +108,16 @@ CREATE UNIQUE INDEX lineages_nonce ON transactions.lineages (chain_id, signer, w
 CREATE INDEX lineages_on_hold ON transactions.lineages (chain_id, environment, role) WHERE hold IS NOT NULL;
 -- I2, I3: a job has one lineage that lives or took effect.
 CREATE UNIQUE INDEX lineages_job ON transactions.lineages (job_id)
-WHERE state IN ('allocated', 'signed', 'broadcast', 'mined');
+WHERE state IN ('allocated', 'signed', 'broadcast', 'mined') AND disowned_at IS NULL;
 CREATE INDEX lineages_of_job ON transactions.lineages (job_id);
 CREATE INDEX lineages_open ON transactions.lineages (chain_id, environment, role, check_at)
 WHERE state IN ('allocated', 'signed', 'broadcast');
 CREATE INDEX lineages_in_flight ON transactions.lineages (chain_id, signer)
 WHERE state IN ('allocated', 'signed', 'broadcast') AND included_block_number IS NULL;
+
+-- Those that a reorganisation may still give their nonce back.
+CREATE INDEX lineages_superseded ON transactions.lineages (chain_id, environment, role, included_block_number)
+WHERE state = 'superseded' AND superseded_in IS NOT NULL;
 
 CREATE TRIGGER lineages_transition_on_insert BEFORE INSERT ON transactions.lineages
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
@@ -208,7 +229,7 @@ FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 -- I3: a transaction is in one canonical block.
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts (tx_hash) WHERE orphaned_at IS NULL;
 -- Those that a reorganisation may still take away.
-CREATE INDEX receipts_canonical ON transactions.receipts (block_number) WHERE orphaned_at IS NULL;
+CREATE INDEX receipts_canonical ON transactions.receipts (block_number, block_hash) WHERE orphaned_at IS NULL;
 
 INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALUES
 ('transactions.lanes', 'new', 'open', NULL),
@@ -258,6 +279,8 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('transactions.members', 'replaced', 'mined', NULL),
 ('transactions.members', 'replaced', 'reverted', NULL),
 ('transactions.members', 'replaced', 'signed', 'revive'),
+('transactions.members', 'broadcast', 'signed', 'revive'),
+('transactions.members', 'ambiguous', 'signed', 'revive'),
 ('transactions.members', 'mined', 'signed', 'revive'),
 ('transactions.members', 'mined', 'replaced', 'revive'),
 ('transactions.members', 'reverted', 'signed', 'revive'),

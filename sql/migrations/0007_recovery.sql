@@ -16,13 +16,30 @@ CREATE INDEX reorganisations_of_chain ON transactions.reorganisations (chain_id,
 CREATE TRIGGER reorganisations_append_only BEFORE UPDATE OR DELETE ON transactions.reorganisations
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
+-- The highest block of each pool that may not change any more: below it no receipt is looked at again (TX-6).
+CREATE TABLE transactions.boundaries (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    role text NOT NULL,
+    block_number bigint NOT NULL CHECK (block_number >= 0),
+    block_hash bytea NOT NULL CHECK (octet_length(block_hash) = 32),
+    moved_by text NOT NULL,
+    moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (chain_id, environment, role),
+    FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools
+) WITH (fillfactor = 50);
+
 -- What callers are told of their lineages, in order. Only grows.
 CREATE TABLE transactions.events (
     event_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     lineage_id uuid NOT NULL REFERENCES transactions.lineages,
     job_id uuid,
     kind text NOT NULL CHECK (
-        kind IN ('mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released')
+        kind IN (
+            'mined', 'reverted', 'cancelled', 'superseded', 'un_mined', 'replaced', 'held', 'released',
+            -- What an operator wished; who and why are in the detail (TX-10).
+            'bump_requested', 'cancel_requested'
+        )
     ),
     tx_hash bytea,
     detail jsonb NOT NULL DEFAULT '{}',
@@ -39,7 +56,7 @@ CREATE TABLE transactions.findings (
     signer bytea NOT NULL CHECK (octet_length(signer) = 20),
     kind text NOT NULL CHECK (
         kind IN (
-            'foreign_nonce', 'dropped_mempool', 'underfunded', 'funded', 'blocked', 'unblocked', 'delegated',
+            'foreign_nonce', 'dropped_mempool', 'low_balance', 'underfunded', 'funded', 'blocked', 'unblocked', 'delegated',
             'undelegated', 'superseded', 'revival_conflict', 'world_adopted', 'world_restarted'
         )
     ),
@@ -50,6 +67,20 @@ CREATE TABLE transactions.findings (
 );
 CREATE INDEX findings_of_lane ON transactions.findings (chain_id, signer, found_at);
 CREATE TRIGGER findings_append_only BEFORE UPDATE OR DELETE ON transactions.findings
+FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+-- Nonces of our lanes that somebody else used: no lineage has them, and the fence has gone past (I5, TX-9).
+CREATE TABLE transactions.foreign_nonces (
+    chain_id bigint NOT NULL,
+    signer bytea NOT NULL CHECK (octet_length(signer) = 20),
+    world integer NOT NULL CHECK (world >= 1),
+    nonce bigint NOT NULL CHECK (nonce >= 0),
+    tx_hash bytea CHECK (octet_length(tx_hash) = 32),
+    found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (chain_id, signer, world, nonce),
+    FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes
+);
+CREATE TRIGGER foreign_nonces_append_only BEFORE UPDATE OR DELETE ON transactions.foreign_nonces
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 -- Why nothing is signed, sent or finalised for a pool until an operator says otherwise (TX-6, TX-14).
@@ -65,6 +96,7 @@ CREATE TABLE transactions.halts (
     resolution text CHECK (resolution IN ('adopted', 'restarted', 'gone')),
     resolved_by text,
     resolved_at timestamptz,
+    FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools,
     CONSTRAINT halts_resolved CHECK (
         (resolution IS NULL) = (resolved_at IS NULL) AND (resolution IS NULL) = (resolved_by IS NULL)
     )

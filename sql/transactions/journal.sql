@@ -36,7 +36,8 @@ SELECT
         LIMIT 1
     ) AS active_tx_hash
 FROM transactions.lineages AS lineages
-WHERE lineages.job_id = $1 AND lineages.state IN ('allocated', 'signed', 'broadcast', 'mined');
+WHERE lineages.job_id = $1 AND lineages.state IN ('allocated', 'signed', 'broadcast', 'mined')
+    AND lineages.disowned_at IS NULL;
 
 -- name: persist
 -- Signed bytes enter the journal here and nowhere else (TX-2); only an allocation that nobody signed yet takes them.
@@ -95,7 +96,7 @@ FROM (
 ) AS unanswered
 WHERE members.tx_hash = unanswered.tx_hash;
 
--- name: mark_broadcast!
+-- name: mark_broadcast
 -- Lineages first and in order, then their members: the order in which `finalise` locks them too.
 WITH sent AS (
     SELECT lineages.lineage_id
@@ -111,11 +112,12 @@ marked AS (
     FROM sent
     WHERE members.lineage_id = sent.lineage_id AND members.tx_hash = ANY ($1::bytea[])
         AND members.state IN ('signed', 'ambiguous')
-    RETURNING members.lineage_id
+    RETURNING members.lineage_id, members.member_number
 )
 UPDATE transactions.lineages AS lineages SET state = 'broadcast'
 FROM marked
-WHERE lineages.lineage_id = marked.lineage_id AND lineages.state = 'signed';
+WHERE lineages.lineage_id = marked.lineage_id AND lineages.state = 'signed'
+RETURNING marked.member_number, extract(epoch FROM clock_timestamp() - lineages.allocated_at)::float8 AS seconds;
 
 -- name: abandon_unsigned^
 -- The tail's nonce goes back to the fence; any other nonce is filled at once, so the lane never gaps (TX-3, I5).

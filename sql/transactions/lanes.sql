@@ -10,11 +10,12 @@ ON CONFLICT (chain_id, signer) DO NOTHING;
 -- name: find_lane^
 SELECT environment, role, state, next_nonce FROM transactions.lanes WHERE chain_id = $1 AND signer = $2;
 
--- name: lock_pool$
--- One allocation at a time in a pool: the cursor and the fences move under this lock.
-SELECT cursor_position FROM transactions.pools
+-- name: lock_pool^
+-- One allocation at a time in a pool: the cursor and the fences move under this lock. It lets those pass who only hold
+-- the pool unhalted, and waits for who halts it.
+SELECT cursor_position, is_halted FROM transactions.pools
 WHERE chain_id = $1 AND environment = $2 AND role = $3
-FOR UPDATE;
+FOR NO KEY UPDATE;
 
 -- name: lock_lanes_of_pool
 -- Their states hold still until the allocation commits.

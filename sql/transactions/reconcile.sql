@@ -15,8 +15,10 @@ claimed AS (
     RETURNING lineages.*
 )
 SELECT
-    claimed.lineage_id, claimed.purpose, claimed.job_id, claimed.signer, claimed.nonce, claimed.state,
-    claimed.included_block_number, members.tx_hash, members.member_number, members.state AS member_state,
+    claimed.lineage_id, claimed.purpose, claimed.signer, claimed.nonce, claimed.state, claimed.included_block_number,
+    CASE WHEN claimed.disowned_at IS NULL THEN claimed.job_id END AS job_id,
+    claimed.disowned_at IS NOT NULL AND claimed.cancel_requested_at IS NOT NULL AS is_unwanted,
+    members.tx_hash, members.member_number, members.state AS member_state,
     members.is_cancellation, members.transaction_type, members.gas_limit, members.max_fee_per_gas_wei,
     members.max_priority_fee_per_gas_wei
 FROM claimed
@@ -82,7 +84,9 @@ ended AS (
     FROM asked
     JOIN open_ones USING (lineage_id)
     WHERE lineages.lineage_id = asked.lineage_id
-    RETURNING lineages.lineage_id, lineages.job_id, lineages.state
+    RETURNING
+        lineages.lineage_id, lineages.job_id, lineages.state, lineages.ended_at - lineages.allocated_at AS took,
+        lineages.disowned_at IS NOT NULL AS is_disowned
 ),
 decided AS (
     UPDATE transactions.members AS members
@@ -111,7 +115,7 @@ told AS (
     FROM asked
     JOIN ended USING (lineage_id)
 )
-SELECT ended.lineage_id FROM ended;
+SELECT ended.lineage_id, ended.state, ended.is_disowned, extract(epoch FROM ended.took)::float8 AS seconds FROM ended;
 
 -- name: open_count$
 SELECT count(*) FROM transactions.lineages

@@ -11,7 +11,9 @@ from rpc.member_status import MemberStatus
 from storage.errors import StorageError
 from tayho.coordination.types import Backlog
 from tayho.observability import Metrics
-from tayho.transactions.types import LaneStatus
+from tayho.observability.transaction_instruments import LaneGauges
+from tayho.transactions.module import LaneLine, PoolLook
+from tayho.transactions.types import Halt, LaneStatus
 
 
 class Pool(Protocol):
@@ -31,6 +33,9 @@ class Lanes:
 
     lanes: Callable[[], Awaitable[Sequence[LaneStatus]]]
     open_lineages: Callable[[], Awaitable[int]]
+    halts: Callable[[], Awaitable[Sequence[Halt]]]
+    # The lanes with what only a person or a scrape asks for, and the open lineages by state and hold.
+    pool: Callable[[], Awaitable[PoolLook]] | None = None
 
 
 @frozen
@@ -79,12 +84,29 @@ class Gauges:
             return
         lanes = await self.lanes.lanes()
         open_lineages = await self.lanes.open_lineages()
+        halts = await self.lanes.halts()
         self.metrics.forget_lanes()
         for lane in lanes:
             is_open = lane.state == "open"
             self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, is_open=is_open)
         self.metrics.show_lineages_open(open_lineages)
+        self.metrics.show_halts_open(len(halts))
+        if self.lanes.pool is not None:
+            found = await self.lanes.pool()
+            self.metrics.transactions.show({lane.signer: _gauges_of(lane) for lane in found.lanes}, found.lineages)
 
     def _forget_lanes(self) -> None:
         self.metrics.forget_lanes()
         self.metrics.forget_lineages()
+        self.metrics.forget_halts()
+        self.metrics.transactions.forget()
+
+
+def _gauges_of(lane: LaneLine) -> LaneGauges:
+    return LaneGauges(
+        latest_nonce=lane.latest_nonce,
+        pending_nonce=lane.pending_nonce,
+        balance_wei=lane.balance_wei,
+        held=lane.held,
+        oldest_open_seconds=lane.oldest_open_seconds,
+    )

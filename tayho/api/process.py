@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,6 +23,8 @@ from tayho.api.serving import listening, serve_http
 from tayho.coordination.module import Explainer
 from tayho.coordination.types import FAIR_SHARE
 from tayho.parts import Parts
+from tayho.transactions.module import pool_look
+from tayho.transactions.types import Halt
 
 log = structlog.get_logger("tayho.api")
 
@@ -57,6 +60,7 @@ async def readiness_of(parts: Parts) -> Readiness:
     reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
     if parts.transactions is not None:
         reasons += await _chain_reasons(parts)
+        reasons += await halt_reasons(parts.transactions.halts, parts.settings.signing_role or "ROLE")
     return Readiness(tuple(reasons), await _warnings(parts))
 
 
@@ -77,6 +81,24 @@ async def _chain_reasons(parts: Parts) -> list[Reason]:
     return []
 
 
+async def halt_reasons(halts: Callable[[], Awaitable[list[Halt]]], role: str) -> list[Reason]:
+    """Every open halt of the pool, with its evidence and the two commands that end it (TX-14)."""
+    try:
+        return [Reason("halt", _halt_text(halt, role)) for halt in await halts()]
+    except StorageError:
+        # Told by the check of PostgreSQL itself.
+        return []
+
+
+def _halt_text(halt: Halt, role: str) -> str:
+    evidence = json.dumps(dict(halt.evidence), sort_keys=True)
+    return (
+        f"{halt.kind} since {halt.raised_at:%Y-%m-%d %H:%M:%S} UTC, found by {halt.raised_by}: {evidence}. Nothing is "
+        f"signed, sent or finalised until one of two commands: `tayho world adopt {role}` where the chain is right and "
+        f"this database is behind it, `tayho world restart {role}` where the chain began anew"
+    )
+
+
 async def _warnings(parts: Parts) -> tuple[Reason, ...]:
     """The pools of all live instances together against what the server can carry (OPS-4)."""
     try:
@@ -90,14 +112,17 @@ async def _warnings(parts: Parts) -> tuple[Reason, ...]:
 
 
 def _gauges(parts: Parts) -> Gauges:
-    engine = parts.transactions
+    engine, settings = parts.transactions, parts.settings
+    pool = partial(
+        pool_look, parts.resources.database, settings.chain_id, settings.environment, settings.signing_role or ""
+    )
     return Gauges(
         metrics=parts.metrics,
         pool=parts.resources.database,
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
         endpoints=parts.resources.reads.status,
-        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages),
+        lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
     )
 
 

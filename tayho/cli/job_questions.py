@@ -7,13 +7,16 @@ import os
 import sys
 from uuid import UUID
 
+import attrs
 import click
+from attrs import evolve
 from rich.console import Console
 from rich.table import Table
 
 from storage.redis_client import open_redis
 from tayho.cli.opened import opened_database
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
+from tayho.cli.tx_reads import explanations
 from tayho.config import Settings, load_settings
 from tayho.coordination.module import Explainer, Explanation, JobControl
 from tayho.coordination.types import FAIR_SHARE, JobLine
@@ -28,22 +31,25 @@ from tayho.resources import queues_of
 def explain(job_id: UUID, *, as_json: bool) -> None:
     """Why the job is not running, or how it ended, and what to do next. Exit 1: there is no such job."""
     settings = load_settings(os.environ, ())
-    found = run_trio(_explain, settings, job_id)
+    found, transaction = run_trio(_explain, settings, job_id)
     if found is None:
         click.echo(f"tayho: there is no job {job_id} here: look at CHAIN_ID and ENVIRONMENT", err=True)
         sys.exit(EXIT_FAILED)
     if as_json:
-        click.echo(json.dumps(plain(found)))
+        click.echo(json.dumps(plain({**attrs.asdict(found, recurse=False), "transaction": transaction})))
         return
     click.echo(f"{found.state}: {found.summary}")
     for cause in found.causes[1:]:
         click.echo(f"  also: {cause.sentence}")
+    if transaction is not None:
+        click.echo(f"  transaction: {transaction}")
     click.echo(f"  do: {found.next_action}")
     if found.next_at is not None:
         click.echo(f"  next: {found.next_at:%Y-%m-%d %H:%M:%S}Z")
 
 
-async def _explain(settings: Settings, job_id: UUID) -> Explanation | None:
+async def _explain(settings: Settings, job_id: UUID) -> tuple[Explanation | None, str | None]:
+    """The job's explanation, and what its newest transaction waits for, where it has one."""
     async with opened_database() as database, open_redis(settings.redis_url or "") as redis:
         explainer = Explainer(
             database,
@@ -52,7 +58,10 @@ async def _explain(settings: Settings, job_id: UUID) -> Explanation | None:
             settings.environment,
             fair_window=FAIR_SHARE * settings.queue_concurrency,
         )
-        return await explainer.explain(job_id)
+        found = await explainer.explain(job_id)
+    # The database's word alone: `tayho tx explain` asks the endpoints too.
+    transactions = await explanations(evolve(settings, rpc_read_urls=()), job_id) if found is not None else []
+    return found, transactions[0].summary if transactions else None
 
 
 @click.command("dead")

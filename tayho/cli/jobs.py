@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tayho.cli.job_control import cancel, replay
+from tayho.cli.job_evidence import evidence
 from tayho.cli.job_questions import dead, explain
 from tayho.cli.opened import opened_database
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
@@ -86,5 +87,5 @@ def inspect(job_id: UUID, *, as_json: bool) -> None:
         Console().print_json(json.dumps(whole))
 
 
-for _command in (explain, dead, replay, cancel):
+for _command in (explain, evidence, dead, replay, cancel):
     jobs_group.add_command(_command)

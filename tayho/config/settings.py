@@ -53,6 +53,8 @@ class Settings:
     job_max_attempts: int
     # 0 keeps every job whole.
     job_retention_days: int
+    # 0 keeps all of it.
+    evidence_retention_days: int
     outbox_poll_milliseconds: int
     # None in local mode only, and then there are no read URLs either.
     rpc_url: str | None = field(repr=False)

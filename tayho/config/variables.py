@@ -96,6 +96,12 @@ JOB_RETENTION_DAYS = Variable(
     "0 is for ever. Its key stays taken",
     "30",
 )
+EVIDENCE_RETENTION_DAYS = Variable(
+    "EVIDENCE_RETENTION_DAYS",
+    whole(0, 3_650, below="nothing is kept for less than no time", above="0 keeps it for ever"),
+    "how long is kept who told what about the end of a transaction; never less than a week; 0 is for ever",
+    "90",
+)
 OUTBOX_POLL_MILLISECONDS = Variable(
     "OUTBOX_POLL_MILLISECONDS",
     whole(10, 60_000, below="polling faster is a busy loop on PostgreSQL", above="jobs would wait over a minute"),
@@ -283,6 +289,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     QUEUE_RECONCILE_SECONDS,
     JOB_MAX_ATTEMPTS,
     JOB_RETENTION_DAYS,
+    EVIDENCE_RETENTION_DAYS,
     OUTBOX_POLL_MILLISECONDS,
     RPC_URL,
     RPC_READ_URLS,

@@ -30,6 +30,7 @@ from tayho.coordination.types import (
     NewJob,
     Observe,
     Quarantine,
+    Revival,
     ScheduleLine,
     Settlement,
     Transaction,
@@ -58,6 +59,7 @@ __all__ = [
     "NewJob",
     "Observe",
     "Quarantine",
+    "Revival",
     "ScheduleLine",
     "Settlement",
     "Transaction",
@@ -161,6 +163,30 @@ class Coordination(Protocol):
 
     async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
         """Put ended children under their parent again, which is replayed or revived in `tx` too."""
+        ...
+
+    async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
+        """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.
+
+        Returns the jobs that had one and are open. A running attempt of theirs is fenced off and not counted.
+        """
+        ...
+
+    async def let_go_of_lineage_if_current(self, tx: Connection, attempt: Attempt) -> bool:
+        """The attempt goes on without a nonce: its lineage is given up unsigned in `tx`. False when it is stale."""
+        ...
+
+    async def lock_jobs(self, tx: Connection, job_ids: Sequence[UUID]) -> None:
+        """Hold the jobs, whatever their state, until `tx` ends: before their lineages are looked at and changed."""
+        ...
+
+    async def revive(self, tx: Connection, revivals: Sequence[Revival]) -> frozenset[UUID]:
+        """Let jobs go on whose end the chain took back (TX-6); returns those that own their lineage again, in `tx`.
+
+        They wait in `retry` under a new generation, their budget whole, whoever held them fenced off. A job that owns
+        another lineage already, whose end an operator wants, that found nothing to do since, or that retention has
+        archived is left as it is and not returned: its old lineage must not act for it. Tell `wake_publishers` after.
+        """
         ...
 
     async def publish(self, drain: Drain) -> None:

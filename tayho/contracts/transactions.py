@@ -10,58 +10,124 @@ from typing import Protocol
 from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions.errors import (
-    BroadcastDoubtful,
+    ActRefused,
     EstimateAbsurd,
+    FillerNeeded,
     LaneTaken,
     LineageDrifted,
+    LineageEnded,
+    LineageUnknown,
     MarketAboveCeiling,
     MarketAbsurd,
     NoLaneOpen,
     NoLongerUnsigned,
+    NothingHalted,
+    NothingSigned,
+    PoolHalted,
     TransactionError,
+    UnderBlock,
+    WorldUnseen,
+    WrongRemedy,
 )
 from tayho.transactions.types import (
+    ActDone,
     Allocation,
     Answer,
+    Answered,
     AnswerKind,
+    AnswerReason,
+    EvidenceRecord,
     Fee,
+    FeeCapped,
+    Finding,
+    FindingKind,
+    Foreign,
+    Halt,
+    HaltKind,
+    Happening,
+    Hold,
+    LaneFacts,
+    LaneNeeds,
     LaneStatus,
     Lineage,
     LineageRecord,
     Mark,
+    Market,
     MemberRecord,
+    Observe,
+    ObserveSeconds,
+    OpenMember,
+    Ours,
+    Outgoing,
     Persistence,
+    Resolution,
     SignedMember,
     Simulated,
+    Stage,
     TransactionSettings,
+    Unidentified,
+    UsedUp,
     WouldRevert,
 )
 
 __all__ = [
+    "ActDone",
+    "ActRefused",
     "Allocation",
     "Answer",
     "AnswerKind",
-    "BroadcastDoubtful",
+    "AnswerReason",
+    "Answered",
     "EstimateAbsurd",
+    "EvidenceRecord",
     "Fee",
+    "FeeCapped",
+    "FillerNeeded",
+    "Finding",
+    "FindingKind",
+    "Foreign",
+    "Halt",
+    "HaltKind",
+    "Happening",
+    "Hold",
+    "LaneFacts",
+    "LaneNeeds",
     "LaneStatus",
     "LaneTaken",
     "Lineage",
     "LineageDrifted",
+    "LineageEnded",
     "LineageRecord",
+    "LineageUnknown",
     "Mark",
+    "Market",
     "MarketAboveCeiling",
     "MarketAbsurd",
     "MemberRecord",
     "NoLaneOpen",
     "NoLongerUnsigned",
+    "NothingHalted",
+    "NothingSigned",
+    "Observe",
+    "ObserveSeconds",
+    "OpenMember",
+    "Ours",
+    "Outgoing",
     "Persistence",
+    "PoolHalted",
+    "Resolution",
     "SignedMember",
     "Simulated",
+    "Stage",
     "TransactionError",
     "TransactionSettings",
     "Transactions",
+    "UnderBlock",
+    "Unidentified",
+    "UsedUp",
+    "WorldUnseen",
     "WouldRevert",
+    "WrongRemedy",
 ]
 
 
@@ -69,7 +135,11 @@ class Transactions(Protocol):
     """One pool's lanes and journal: jobs in, at most one effect each out."""
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
         ...
 
     async def run(self) -> None:
@@ -82,6 +152,10 @@ class Transactions(Protocol):
 
     async def lanes(self) -> list[LaneStatus]:
         """The pool's lanes as they are now."""
+        ...
+
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
         ...
 
     async def open_lineages(self) -> int:

@@ -14,7 +14,7 @@ from nursery.periodic import Hint, every
 from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
-from tayho.coordination import batching, jobs, store
+from tayho.coordination import batching, jobs, reviving, store
 from tayho.coordination.control.bulk import BulkControl
 from tayho.coordination.control.errors import ControlRefused
 from tayho.coordination.control.jobs import JobControl
@@ -49,6 +49,7 @@ from tayho.coordination.types import (
     NewJob,
     Observe,
     Quarantine,
+    Revival,
     Settlement,
     WorkerSettings,
 )
@@ -190,6 +191,32 @@ class Coordination(JobReader):
     async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
         """Put ended children under their parent again, which is replayed or revived in `tx` too."""
         return await batching.restore_if_ended(tx, job_ids)
+
+    async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
+        """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.
+
+        Returns the jobs that had one and are open. A running attempt of theirs is fenced off and not counted.
+        """
+        await store.LOCK_JOBS(tx, job_ids)
+        return store.ids_of(await store.RELEASE_LINEAGES(tx, job_ids, reason))
+
+    async def let_go_of_lineage_if_current(self, tx: Connection, attempt: Attempt) -> bool:
+        """The attempt goes on without a nonce: its lineage is given up unsigned in `tx`. False when it is stale."""
+        rows = await store.LET_GO_OF_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of([attempt]).arguments())
+        return bool(rows)
+
+    async def lock_jobs(self, tx: Connection, job_ids: Sequence[UUID]) -> None:
+        """Hold the jobs, whatever their state, until `tx` ends: before their lineages are looked at and changed."""
+        await reviving.lock_jobs(tx, job_ids)
+
+    async def revive(self, tx: Connection, revivals: Sequence[Revival]) -> frozenset[UUID]:
+        """Let jobs go on whose end the chain took back (TX-6); returns those that own their lineage again, in `tx`.
+
+        They wait in `retry` under a new generation, their budget whole, whoever held them fenced off. A job that owns
+        another lineage already, whose end an operator wants, that found nothing to do since, or that retention has
+        archived is left as it is and not returned: its old lineage must not act for it. Tell `wake_publishers` after.
+        """
+        return await reviving.revive(tx, revivals)
 
     async def publish(self, drain: Drain) -> None:
         """Publish what is due until the drain: at once on a hint, at the latest at the poll (DLV-3)."""

@@ -100,6 +100,14 @@ class Quarantine:
 
 
 @frozen
+class Revival:
+    """A job whose end the chain took back, and what is to be kept about it as its last error."""
+
+    job_id: UUID
+    detail: Mapping[str, Json]
+
+
+@frozen
 class AttemptRecord:
     """One attempt as the history keeps it."""
 

@@ -7,7 +7,7 @@ import os
 from Crypto.Cipher import AES
 from Crypto.Cipher._mode_gcm import GcmMode
 
-from tayho.custody.eip1559 import decode, transaction_hash
+from tayho.custody.encoding import decode, transaction_hash
 from tayho.custody.errors import SealBroken, SealFault, UnknownKeyId
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import JournalKeys

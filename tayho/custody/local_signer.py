@@ -7,7 +7,7 @@ from typing import cast
 from attrs import fields
 from coincurve import PrivateKey
 
-from tayho.custody.eip1559 import decode, signed_bytes, signing_digest, transaction_hash
+from tayho.custody.encoding import decode, signed_bytes, signing_digest, transaction_hash
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import SignerKeys
@@ -18,7 +18,7 @@ from tayho.kernel.opaque import Opaque
 
 
 class LocalSigner:
-    """Signs EIP-1559 transactions, deterministically (RFC 6979): one request gives the same bytes in every replica.
+    """Signs transactions deterministically (RFC 6979): one request gives the same bytes in every replica.
 
     libsecp256k1 signs, called directly: through eth-keys a variable in the environment chooses the backend.
     """

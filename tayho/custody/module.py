@@ -13,6 +13,7 @@ from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
+from tayho.custody.recovery import recovered
 from tayho.custody.types import (
     Refusal,
     Reservation,
@@ -36,6 +37,7 @@ __all__ = [
     "open_custody",
     "parse_journal_keys",
     "parse_signer_keys",
+    "recovered",
 ]
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import TypeAlias
 
 from attrs import field, frozen, validators
 
 from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 
+Rlp: TypeAlias = "bytes | Sequence[Rlp]"
+"""What RLP encodes (Yellow Paper, appendix B)."""
+
 
 @frozen
 class SigningRequest:
-    """An EIP-1559 transaction as asked for, fees and value in wei. Unchecked until `validation.refusals` saw it."""
+    """A transaction as asked for, fees and value in wei. Unchecked until `validation.refusals` saw it.
+
+    `transaction_type` is 2 (EIP-1559), or 0 (legacy, EIP-155) for a chain without base fees: then both fee fields are
+    its gas price.
+    """
 
     chain_id: int
     signer: Address
@@ -24,6 +33,7 @@ class SigningRequest:
     max_fee_per_gas_wei: int
     max_priority_fee_per_gas_wei: int
     access_list: tuple[tuple[Address, tuple[bytes, ...]], ...] = ()
+    transaction_type: int = 2
 
 
 @frozen
@@ -68,6 +78,9 @@ class Rule(Enum):
     PRIORITY_FEE_ABOVE_MAX_FEE = "priority_fee_above_max_fee"
     ACCESS_LIST_MALFORMED = "access_list_malformed"
     ACCESS_LIST_TOO_LONG = "access_list_too_long"
+    TRANSACTION_TYPE_UNKNOWN = "transaction_type_unknown"
+    LEGACY_FEES_DIFFER = "legacy_fees_differ"
+    LEGACY_ACCESS_LIST = "legacy_access_list"
     CHAIN_ID_NOT_RESERVED = "chain_id_not_reserved"
     SIGNER_NOT_RESERVED = "signer_not_reserved"
     NONCE_NOT_RESERVED = "nonce_not_reserved"
@@ -97,7 +110,7 @@ class SignedTransaction:
 
 @frozen
 class Undecodable:
-    """What was read is no signed EIP-1559 transaction with a destination. `why` quotes none of its bytes."""
+    """What was read is no signed transaction of a known type with a destination. `why` quotes none of its bytes."""
 
     why: str
 

@@ -18,6 +18,7 @@ _GAS_LIMIT_MIN = 21_000  # a plain transfer's intrinsic gas (Yellow Paper, appen
 _VALUE_WEI_LIMIT = 2**256
 _STORAGE_KEY_BYTES = 32
 _SHOWN_BITS_MAX = 256
+_TRANSACTION_TYPES = (0, 2)
 
 
 def refusals(request: SigningRequest, policy: SigningPolicy, reservation: Reservation) -> tuple[Refusal, ...]:
@@ -38,6 +39,7 @@ def field_refusals(request: SigningRequest, policy: SigningPolicy) -> tuple[Refu
         *_of_gas(request, policy),
         *_of_fees(request, policy),
         *_of_access_list(request, policy),
+        *_of_type(request),
     )
 
 
@@ -52,6 +54,7 @@ def _wrong_types(request: SigningRequest) -> Iterator[Refusal]:
         "gas_limit": int,
         "max_fee_per_gas_wei": int,
         "max_priority_fee_per_gas_wei": int,
+        "transaction_type": int,
     }
     for name, kind in expected.items():
         value: object = getattr(request, name)
@@ -130,6 +133,21 @@ def _of_access_list(request: SigningRequest, policy: SigningPolicy) -> Iterator[
     size = sum(ADDRESS_BYTES + _STORAGE_KEY_BYTES * len(keys) for _, keys in request.access_list)
     if size > policy.data_bytes_max:
         yield Refusal(Rule.ACCESS_LIST_TOO_LONG, "access_list", f"{size} bytes", f"at most {policy.data_bytes_max}")
+
+
+def _of_type(request: SigningRequest) -> Iterator[Refusal]:
+    kind = request.transaction_type
+    if _is_int(kind) and kind not in _TRANSACTION_TYPES:
+        yield Refusal(Rule.TRANSACTION_TYPE_UNKNOWN, "transaction_type", _shown(kind), "0 or 2")
+    if not _is_int(kind) or kind != 0:
+        return
+    # A legacy transaction has one price and no list: two prices, or a list, would be signed as something else.
+    price_wei, other_wei = request.max_fee_per_gas_wei, request.max_priority_fee_per_gas_wei
+    if _is_int(price_wei) and _is_int(other_wei) and price_wei != other_wei:
+        expected = f"the gas price, {_shown(price_wei)}"
+        yield Refusal(Rule.LEGACY_FEES_DIFFER, "max_priority_fee_per_gas_wei", _shown(other_wei), expected)
+    if request.access_list != ():
+        yield Refusal(Rule.LEGACY_ACCESS_LIST, "access_list", "there", "none in a legacy transaction")
 
 
 def _of_place(request: SigningRequest, reservation: Reservation) -> Iterator[Refusal]:

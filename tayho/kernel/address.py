@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from attrs import frozen
 from eth_utils.address import to_checksum_address
 
 ADDRESS_BYTES = 20
+_PARSED_MAX = 4_096
 
 
 class AddressRefused(ValueError):
@@ -28,18 +31,7 @@ class Address:
 
         Raises AddressRefused when the text is anything else.
         """
-        digits = text[2:]
-        if not text.startswith("0x") or len(digits) != 2 * ADDRESS_BYTES:
-            raise AddressRefused(f"expected 0x and {2 * ADDRESS_BYTES} hex digits; found {len(text)} characters")
-        try:
-            value = bytes.fromhex(digits)
-        except ValueError as error:
-            raise AddressRefused("an address holds hex digits only") from error
-        address = cls(value)
-        mixed_case = digits not in (digits.lower(), digits.upper())
-        if mixed_case and address.checksummed != text:
-            raise AddressRefused(f"the checksum (EIP-55) of {text} is wrong; expected {address.checksummed}")
-        return address
+        return _parsed(text)
 
     @property
     def checksummed(self) -> str:
@@ -54,3 +46,20 @@ class Address:
 
     def __repr__(self) -> str:
         return f"Address({self.checksummed})"
+
+
+# A process reads the same few addresses in every job, and each checksum costs a Keccak hash.
+@lru_cache(maxsize=_PARSED_MAX)
+def _parsed(text: str) -> Address:
+    digits = text[2:]
+    if not text.startswith("0x") or len(digits) != 2 * ADDRESS_BYTES:
+        raise AddressRefused(f"expected 0x and {2 * ADDRESS_BYTES} hex digits; found {len(text)} characters")
+    try:
+        value = bytes.fromhex(digits)
+    except ValueError as error:
+        raise AddressRefused("an address holds hex digits only") from error
+    address = Address(value)
+    mixed_case = digits not in (digits.lower(), digits.upper())
+    if mixed_case and address.checksummed != text:
+        raise AddressRefused(f"the checksum (EIP-55) of {text} is wrong; expected {address.checksummed}")
+    return address

@@ -67,6 +67,8 @@ JOB = _table(
         Arrow("batched", "pending_batch", "release"),
         Arrow("completed", "batched", "restore"),
         Arrow("dead", "batched", "restore"),
+        # Replayed, and given its earlier transaction back before it took another nonce.
+        Arrow("queued", "retry", "revive"),
     ),
 )
 ATTEMPT_ENDS = (
@@ -126,6 +128,9 @@ MEMBER = _table(
         Arrow("mined", "replaced", "revive"),
         Arrow("reverted", "replaced", "revive"),
         Arrow("replaced", "signed", "revive"),
+        # It was out while a cheaper one was mined: nobody knows any more who still has it.
+        Arrow("broadcast", "signed", "revive"),
+        Arrow("ambiguous", "signed", "revive"),
     ),
 )
 

@@ -20,7 +20,8 @@ _FROM_NPM: Final = _REPOSITORY / "tools" / "node" / "node_modules" / ".bin" / "a
 class Chain:
     """How the node makes blocks: one for each transaction, or every `block_seconds`, or only when told to.
 
-    Nodes of one `genesis_seconds` (since 1970) that are told the same make the same blocks, hash for hash.
+    Nodes of one `genesis_seconds` (since 1970) that are told the same make the same blocks, hash for hash. Before the
+    `hardfork` "london" its blocks have no base fee; None is the newest.
     """
 
     chain_id: int = 31337
@@ -28,6 +29,7 @@ class Chain:
     mines: bool = True
     accounts: int = 10
     genesis_seconds: int | None = None
+    hardfork: str | None = None
 
 
 @asynccontextmanager
@@ -66,7 +68,8 @@ def options(chain: Chain) -> tuple[str, ...]:
     else:
         mining = ()
     genesis = () if chain.genesis_seconds is None else ("--timestamp", str(chain.genesis_seconds))
-    return ("--chain-id", str(chain.chain_id), "--accounts", str(chain.accounts), *mining, *genesis)
+    rules = () if chain.hardfork is None else ("--hardfork", chain.hardfork)
+    return ("--chain-id", str(chain.chain_id), "--accounts", str(chain.accounts), *mining, *genesis, *rules)
 
 
 def find(variables: Mapping[str, str]) -> Path:

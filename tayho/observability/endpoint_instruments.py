@@ -60,7 +60,7 @@ class EndpointInstruments:
         self._rpc_hedges.labels(endpoint=seen.first, method=seen.method, won=str(seen.won).lower()).inc()
 
     def show(self, members: Sequence[MemberStatus]) -> None:
-        """How the endpoints for reads stand. Two of one host share a name, and the worse of them is shown."""
+        """How the endpoints for reads stand. Each has a name of its own: of two shown alike, one has a number."""
         for gauge in (self._rpc_score, self._rpc_circuit_open, self._rpc_head_lag_blocks, self._rpc_dissents):
             gauge.clear()
         for member in sorted(members, key=lambda one: one.score, reverse=True):

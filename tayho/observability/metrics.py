@@ -31,6 +31,7 @@ from tayho.kernel.jobs import (
     StaleAttempt,
 )
 from tayho.observability.endpoint_instruments import EndpointInstruments
+from tayho.observability.transaction_instruments import TransactionInstruments
 
 # The creation times would double every counter's lines, for a reader that we have not met.
 prometheus_client.disable_created_metrics()
@@ -99,7 +100,11 @@ class Metrics:
             "tayho_lane_open", "1 while the lane takes new work, 0 while it is held", ["signer"], registry=registry
         )
         self._lineages_open = Gauge("tayho_lineages_open", "Lineages of the pool that are not final", registry=registry)
+        self._halts_open = Gauge(
+            "tayho_halts_open", "Open halts of the pool: while above 0, nothing is signed or sent", registry=registry
+        )
         self._endpoints = EndpointInstruments(registry)
+        self.transactions = TransactionInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)
@@ -173,6 +178,9 @@ class Metrics:
     def show_lineages_open(self, count: float) -> None:
         self._lineages_open.set(count)
 
+    def show_halts_open(self, count: float) -> None:
+        self._halts_open.set(count)
+
     def show_database_pool(self, *, size_max: int, open_now: int, idle: int) -> None:
         self._database_pool_size.set(size_max)
         self._database_pool_open.set(open_now)
@@ -192,6 +200,10 @@ class Metrics:
     def forget_lineages(self) -> None:
         """The lineages cannot be read."""
         self.show_lineages_open(nan)
+
+    def forget_halts(self) -> None:
+        """The halts cannot be read."""
+        self.show_halts_open(nan)
 
     def render(self) -> bytes:
         """Everything in Prometheus's text format 0.0.4."""

@@ -78,6 +78,11 @@ class CounterRecordOnce:
         """Raises CounterRequestRefused."""
         return await _call(job, "recordOnce")
 
+    def revert_reason(self, data: bytes) -> str | None:
+        """The counter's own error, by its name."""
+        reason = abi.decode_error(_artifact(), data)
+        return None if reason is None else str(reason)
+
 
 def event_id(job_id: UUID) -> bytes:
     """A job's own event id: the sixteen bytes of its UUID, padded with zeros on the left."""

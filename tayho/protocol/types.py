@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from attrs import field, frozen
 from eth_utils.crypto import keccak
@@ -34,7 +35,7 @@ class Member:
         """The canonical signature of the Solidity ABI specification, as in `record(bytes32)`."""
         return f"{self.name}({','.join(parameter.type_name for parameter in self.inputs)})"
 
-    @property
+    @cached_property
     def topic(self) -> bytes:
         """The first topic of an event's log: thirty-two bytes."""
         return bytes(keccak(text=self.signature))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from tayho.kernel.address import Address
 
 
@@ -17,14 +19,6 @@ class LaneTaken(TransactionError):
             f"signer {signer} already serves role {role!r} in environment {environment!r} on this chain: "
             "give this role a key of its own, for two pools cannot share one nonce stream"
         )
-
-
-class BroadcastDoubtful(TransactionError):
-    """No node is known to have taken the bytes. They stay in the journal; the next attempt sends the same again."""
-
-    def __init__(self, tx_hash: bytes, answer: str, detail: str) -> None:
-        super().__init__(f"sending {tx_hash.hex()} ended in {answer!r}: {detail}; the same bytes will be sent again")
-        self.answer = answer
 
 
 class MarketAboveCeiling(TransactionError):
@@ -55,3 +49,80 @@ class NoLaneOpen(TransactionError):
 
 class NoLongerUnsigned(TransactionError):
     """Another replica signed the filler first. Nothing was written."""
+
+
+class PoolHalted(TransactionError):
+    """A halt of the pool is open: nothing is signed, sent or finalised. Nothing was changed."""
+
+    def __init__(self, kinds: tuple[str, ...] = ()) -> None:
+        told = f" ({', '.join(kinds)})" if kinds else ""
+        super().__init__(f"the pool is halted{told}: see /readyz, then `tayho world adopt` or `tayho world restart`")
+        self.kinds = kinds
+
+
+class NothingHalted(TransactionError):
+    """No halt of the pool is open: there is nothing to resolve."""
+
+    def __init__(self, role: str, environment: str) -> None:
+        super().__init__(f"no halt of role {role!r} in environment {environment!r} is open: nothing to resolve")
+
+
+class WorldUnseen(TransactionError):
+    """No majority of the endpoints shows the chain whole: an act on it would be a guess."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"a majority of the endpoints must show the chain, and does not: {detail or 'no block'}")
+
+
+class WrongRemedy(TransactionError):
+    """The chain did not begin anew: it still has the block by which it is known."""
+
+    def __init__(self, block_number: int, block_hash: bytes) -> None:
+        super().__init__(
+            f"the chain still has block {block_number} as 0x{block_hash.hex()}: it did not begin anew, and "
+            "what is open may still be mined; `tayho world adopt` goes on with it"
+        )
+
+
+class ActRefused(TransactionError):
+    """An operator asked for what cannot be done to the lineage. Nothing was changed."""
+
+
+class LineageUnknown(ActRefused):
+    """Nothing of that name is in the journal of this chain and environment."""
+
+    def __init__(self, named: UUID | bytes) -> None:
+        shown = f"0x{named.hex()}" if isinstance(named, bytes) else str(named)
+        super().__init__(f"{shown} is no lineage, no job with one and no transaction of this CHAIN_ID and ENVIRONMENT")
+
+
+class LineageEnded(ActRefused):
+    """The lineage's end is decided."""
+
+    def __init__(self, lineage_id: UUID, state: str, mined_tx_hash: bytes | None) -> None:
+        how = f" by 0x{mined_tx_hash.hex()}" if mined_tx_hash is not None else ""
+        super().__init__(f"lineage {lineage_id} has ended: {state}{how}; there is nothing left to replace")
+        self.state = state
+
+
+class UnderBlock(ActRefused):
+    """A block holds one of its transactions: the nonce is used, unless the chain reorganises."""
+
+    def __init__(self, lineage_id: UUID, block_number: int) -> None:
+        super().__init__(
+            f"lineage {lineage_id} is mined in block {block_number} and not final yet: no replacement can be mined"
+        )
+
+
+class FillerNeeded(ActRefused):
+    """A filler is a transfer of nothing to oneself already: there is nothing to cancel."""
+
+    def __init__(self, lineage_id: UUID, nonce: int) -> None:
+        super().__init__(f"lineage {lineage_id} fills nonce {nonce} and does nothing else: bump it if it is stuck")
+
+
+class NothingSigned(ActRefused):
+    """There is no fee to raise yet."""
+
+    def __init__(self, lineage_id: UUID) -> None:
+        super().__init__(f"lineage {lineage_id} is not signed yet: its next attempt signs at the market's fee")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
-
 from rpc.values import FeeHistory
 from tayho.transactions.errors import EstimateAbsurd, MarketAboveCeiling, MarketAbsurd
-from tayho.transactions.types import Fee
+from tayho.transactions.types import DYNAMIC, LEGACY, Fee, FeeCapped, Market
 
 BASIS_POINTS = 10_000
 BASE_FEE_HEADROOM_BLOCKS = 6
@@ -19,38 +17,9 @@ INTRINSIC_GAS = 21_000
 # A tip beyond this many times what was usual is an error or a lie of the node that told it.
 TIP_JUMP_MAX = 1_000
 
-LEGACY, DYNAMIC, BLOB, SET_CODE = 0, 2, 3, 4
+BLOB, SET_CODE = 3, 4
 # By how much each fee field must rise before nodes take a replacement: geth's pools, and others after them.
 NODES_ASK_BASIS_POINTS = {LEGACY: 1_000, DYNAMIC: 1_000, BLOB: 10_000, SET_CODE: 1_000}
-
-
-@frozen
-class Market:
-    """What the chain asks after `block_number`, in wei per gas.
-
-    `base_fee_wei` is None on a chain without EIP-1559; then `tip_wei` is the whole gas price.
-    """
-
-    base_fee_wei: int | None
-    tip_wei: int
-    block_number: int
-
-    @property
-    def transaction_type(self) -> int:
-        """The type in which new transactions are signed for this market."""
-        return LEGACY if self.base_fee_wei is None else DYNAMIC
-
-    @property
-    def floor_wei(self) -> int:
-        """Below this nothing is mined now."""
-        return self.tip_wei if self.base_fee_wei is None else self.base_fee_wei
-
-
-@frozen
-class FeeCapped:
-    """The ceiling leaves no room for a replacement that nodes would take and that could be mined."""
-
-    reason: str
 
 
 def fee_for_market(market: Market, fee_wei_max: int) -> Fee:
@@ -113,14 +82,14 @@ def raised(wei: int, basis_points: int) -> int:
     return max(-(-wei * (BASIS_POINTS + basis_points) // BASIS_POINTS), wei + 1)
 
 
-def tip_from(history: FeeHistory, suggested_wei: int | None = None) -> int | None:
+def tip_from(history: FeeHistory, suggested_wei: int | None = None, *, base_fee_wei: int | None = None) -> int | None:
     """The usual tip of the history's blocks: the lower median of each block's first percentile asked.
 
     A block that paid no tip (empty, or only with the chain's own transactions) is no sample. The node's own suggestion
     counts as one more sample, so a single spendthrift among empty blocks sets no price. None without any sample.
-    Raises MarketAbsurd where the history contradicts itself.
+    Raises MarketAbsurd where the history contradicts itself, or `base_fee_wei`, its newest block's as known elsewhere.
     """
-    _require_plausible(history)
+    _require_plausible(history, base_fee_wei)
     samples = [row[0] for row in history.reward_wei if row[0] > 0]
     if suggested_wei is not None and (suggested_wei > 0 or not samples):
         samples.append(suggested_wei)
@@ -140,10 +109,13 @@ def lower_median(samples: Sequence[int]) -> int:
     return sorted(samples)[(len(samples) - 1) // 2]
 
 
-def _require_plausible(history: FeeHistory) -> None:
-    """Refuse a base fee that vanishes: by EIP-1559 it never falls to 0, for below 8 wei it falls no more."""
+def _require_plausible(history: FeeHistory, newest_base_fee_wei: int | None) -> None:
+    """Refuse a base fee that is another one, or that vanishes: below 8 wei it falls no more (EIP-1559)."""
+    blocks = list(zip(history.base_fee_per_gas_wei, history.gas_used_ratio, strict=False))
+    if blocks and newest_base_fee_wei not in (None, blocks[-1][0]):
+        raise MarketAbsurd(f"the newest block's base fee is {newest_base_fee_wei}, in the history {blocks[-1][0]}")
     had_base_fee = False
-    for base_fee_wei, used in zip(history.base_fee_per_gas_wei, history.gas_used_ratio, strict=False):
+    for base_fee_wei, used in blocks:
         if had_base_fee and base_fee_wei == 0 and used > 0:
             raise MarketAbsurd("a block that used gas is said to have base fee 0, after blocks with one")
         had_base_fee = had_base_fee or base_fee_wei > 0

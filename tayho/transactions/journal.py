@@ -15,14 +15,20 @@ from tayho.kernel.jobs import Attempt, StaleAttempt
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsigned
+from tayho.transactions.answers import apply_answers, note_answers, tell
+from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsigned, PoolHalted
 from tayho.transactions.fillers import filler_call_hash
-from tayho.transactions.round_robin import choose_lanes
+from tayho.transactions.halts import held_unhalted
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.round_robin import by_preference, choose_lanes
 from tayho.transactions.types import (
     Allocation,
+    Answered,
     LaneStatus,
     Lineage,
     Mark,
+    Observe,
+    ObserveSeconds,
     Persistence,
     SignedMember,
     TransactionSettings,
@@ -32,27 +38,47 @@ from tayho.transactions.types import (
 class Journal:
     """Every change of lanes, lineages and members that an attempt makes."""
 
-    def __init__(self, database: Database, coordination: Coordination, settings: TransactionSettings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        coordination: Coordination,
+        settings: TransactionSettings,
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
+    ) -> None:
         self._database = database
         self._coordination = coordination
         self._settings = settings
+        self._observe = observe
+        self._observe_seconds = observe_seconds
 
     async def live_lineage(self, job_id: UUID) -> Lineage | None:
         async with self._database.connection() as connection:
             row = await store.LIVE_OF_JOB(connection, job_id)
         return None if row is None else store.lineage_of(row)
 
+    async def is_taken(self, lineage: Lineage) -> bool:
+        """Whether the chain was last seen beyond the lineage's nonce, which nothing of ours was signed for."""
+        async with self._database.connection() as connection:
+            latest = await store.LATEST_OF_LANE(connection, lineage.chain_id, lineage.signer.value)
+        return latest is not None and latest > lineage.nonce
+
     async def allocate_many(self, allocations: Sequence[Allocation]) -> Sequence[Lineage | Exception]:
         """A lineage for each current attempt that a lane has room for; else StaleAttempt or NoLaneOpen in its place.
+
+        Of a halted pool PoolHalted in every place, and nothing is changed.
 
         Locks in the order job, pool, lane, like every other path, so that no two of them deadlock.
         """
         settings = self._settings
         async with self._database.transaction() as tx:
-            lanes, cursor = await self._lock_lanes(tx, allocations)
+            lanes, cursor, is_halted = await self._lock_lanes(tx, allocations)
+            if is_halted:
+                return [PoolHalted() for _ in allocations]
             signers, moved = choose_lanes(lanes, cursor, settings.lane_depth, len(allocations))
             # The fence is taken only for those that will get a nonce: `has_live_lineage` without one would be a lie.
             served = allocations[: len(signers)]
+            signers = by_preference(signers, [one.preferred for one in served])
             held = await self._coordination.hold_for_lineage_if_current(tx, [one.attempt for one in served])
             pairs = [(one, signer) for one, signer in zip(served, signers, strict=True) if one.attempt.job_id in held]
             lineages = {
@@ -86,13 +112,17 @@ class Journal:
                 results.append(evolve(lineage, nonce=nonces[lineage.lineage_id]))
         return results
 
-    async def _lock_lanes(self, tx: Connection, allocations: Sequence[Allocation]) -> tuple[list[LaneStatus], int]:
+    async def _lock_lanes(
+        self, tx: Connection, allocations: Sequence[Allocation]
+    ) -> tuple[list[LaneStatus], int, bool]:
         settings = self._settings
         await self._coordination.lock_if_current(tx, [one.attempt for one in allocations])
-        cursor = await store.LOCK_POOL(tx, settings.chain_id, settings.environment, settings.role)
+        pool = await store.LOCK_POOL(tx, settings.chain_id, settings.environment, settings.role)
+        if pool is None:
+            return [], 0, False
         await store.LOCK_LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
-        return [store.lane_of(row) for row in rows], int(cursor)
+        return [store.lane_of(row) for row in rows], pool["cursor_position"], pool["is_halted"]
 
     async def _insert(self, tx: Connection, lineages: Sequence[Lineage]) -> Mapping[UUID, int]:
         if not lineages:
@@ -114,10 +144,15 @@ class Journal:
         return {row["lineage_id"]: row["nonce"] for row in rows}
 
     async def persist_many(self, persistences: Sequence[Persistence]) -> Sequence[Exception | None]:
-        """Write the signed bytes of each current attempt; StaleAttempt in the place of the others (I4, I6)."""
+        """Write the signed bytes of each current attempt; StaleAttempt in the place of the others (I4, I6).
+
+        Of a halted pool PoolHalted in every place: the bytes are forgotten, and no node ever has them.
+        """
         attempts = [one.attempt for one in persistences if one.attempt is not None]
         async with self._database.transaction() as tx:
             current = await self._coordination.lock_if_current(tx, attempts) if attempts else frozenset[UUID]()
+            if not await held_unhalted(tx, self._settings):
+                return [PoolHalted() for _ in persistences]
             written = await self._write_members(
                 tx, [one.member for one in persistences if one.attempt is None or one.attempt.job_id in current]
             )
@@ -150,35 +185,33 @@ class Journal:
         return frozenset(row["lineage_id"] for row in rows)
 
     async def mark_many(self, marks: Sequence[Mark]) -> Sequence[Exception | None]:
-        """Record what the node answered; where it took the bytes, the attempt ends as `confirming` with it."""
+        """Record what the node answered, and end the attempt as `confirming` with it, whatever that was.
+
+        The bytes are in the journal, so they are the reconciler's, which sends them until a receipt ends the lineage:
+        another attempt could only send the same bytes, and spend the job's budget on it. StaleAttempt in the place of
+        those whose attempt is not current: of them only the answer is kept.
+        """
+        answered = [Answered(one.tx_hash, one.endpoint, one.answer) for one in marks]
+        sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            out = [one for one in marks if one.answer.is_out]
-            confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in out])
-            await store.RECORD_BROADCASTS(
-                tx,
-                [one.tx_hash for one in marks],
-                [one.endpoint for one in marks],
-                [one.answer.kind for one in marks],
-                [one.answer.reason for one in marks],
-                [one.answer.detail for one in marks],
-                self._settings.instance_id,
-            )
-            await store.DOUBT(tx, [one.tx_hash for one in marks if one.answer.kind == "unknown"])
-            await store.MARK_BROADCAST(tx, [one.tx_hash for one in out if one.attempt.job_id in confirmed])
+            confirmed = await self._coordination.confirm_if_current(tx, [one.attempt for one in marks])
+            current = [told for one, told in zip(marks, answered, strict=True) if one.attempt.job_id in confirmed]
+            applied = await apply_answers(tx, current, sent_by)
+            await note_answers(tx, answered, sent_by)
         step("journal.after_mark")
-        return [
-            None if not one.answer.is_out or one.attempt.job_id in confirmed else StaleAttempt(one.attempt)
-            for one in marks
-        ]
+        tell(applied, answered, self._observe, self._observe_seconds)
+        return [None if one.attempt.job_id in confirmed else StaleAttempt(one.attempt) for one in marks]
 
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
         """Give an unsigned allocation up: the nonce is released or filled, and the job ends `not_actionable` (TX-3).
 
-        Raises StaleAttempt when the attempt is not current.
+        Raises StaleAttempt when the attempt is not current, PoolHalted.
         """
         async with self._database.transaction() as tx:
             if not await self._coordination.release_lineage_if_current(tx, attempt, reason):
                 raise StaleAttempt(attempt)
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             row = await store.ABANDON_UNSIGNED(
                 tx,
                 lineage.lineage_id,

@@ -16,25 +16,30 @@ from tayho.transactions.types import LaneStatus, TransactionSettings
 
 async def register_lanes(
     database: Database, reads: Reads, settings: TransactionSettings, signers: Sequence[Address]
-) -> None:
+) -> frozenset[Address]:
     """Make the pool and a lane for each signer that has none yet, its fence at the chain's pending nonce.
 
-    Replicas may run it at once; an existing fence is never moved by it. Raises LaneTaken when a signer serves another
-    pool.
+    Returns the signers whose lane it made. Replicas may run it at once; an existing fence is never moved by it. Raises
+    LaneTaken when a signer serves another pool.
     """
     counts = await reads.ask_many([methods.transaction_count(signer.value, "pending") for signer in signers])
     for count in counts:
         if isinstance(count, Exception):
             raise count
+    made: set[Address] = set()
     async with database.transaction() as tx:
         await store.REGISTER_POOL(tx, settings.chain_id, settings.environment, settings.role)
         for signer, count in sorted(zip(signers, counts, strict=True)):
-            await store.REGISTER_LANE(tx, settings.chain_id, signer.value, settings.environment, settings.role, count)
+            if await store.REGISTER_LANE(
+                tx, settings.chain_id, signer.value, settings.environment, settings.role, count
+            ):
+                made.add(signer)
             row = await store.FIND_LANE(tx, settings.chain_id, signer.value)
             if row is None or (row["environment"], row["role"]) != (settings.environment, settings.role):
                 found = row or {"environment": "?", "role": "?"}
                 raise LaneTaken(signer, found["environment"], found["role"])
     step("lane.after_register")
+    return frozenset(made)
 
 
 async def lanes_of_pool(database: Database, settings: TransactionSettings) -> list[LaneStatus]:

@@ -10,7 +10,7 @@ import trio
 
 from nursery.periodic import every
 from rpc.errors import RpcError
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.errors import StorageError
@@ -21,13 +21,60 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LaneTaken, LineageDrifted, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
+from tayho.transactions.evidence import evidence_of_job
 from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.explaining.facts import LineageReader, pool_look
+from tayho.transactions.explaining.rules import explain_lineage
+from tayho.transactions.explaining.types import (
+    DoubtfulLine,
+    EngineRules,
+    LaneLine,
+    LineageWhole,
+    MemberSeen,
+    NodeSight,
+    PoolLook,
+    TxExplanation,
+)
+from tayho.transactions.halts import Halts
+from tayho.transactions.lane_watch import LaneWatch
 from tayho.transactions.lanes import lanes_of_pool, register_lanes
-from tayho.transactions.reconciler import Reconciler
-from tayho.transactions.types import LaneStatus, LineageRecord, TransactionSettings
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.reconciler import Reconciler, Step
+from tayho.transactions.reorganising import Reorganisations
+from tayho.transactions.replacing.acts import LineageControl
+from tayho.transactions.replacing.rounds import Replacing
+from tayho.transactions.replacing.types import Act, Wished
+from tayho.transactions.sending import Sending
+from tayho.transactions.superseding import Superseding
+from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
+from tayho.transactions.world import World
+from tayho.transactions.world_acts import WorldActs
 
-__all__ = ["LaneTaken", "TransactionError", "Transactions", "lineages_of_job"]
+__all__ = [
+    "Act",
+    "ActRefused",
+    "DoubtfulLine",
+    "EngineRules",
+    "LaneLine",
+    "LaneTaken",
+    "LineageControl",
+    "LineageReader",
+    "LineageWhole",
+    "MemberSeen",
+    "NodeSight",
+    "PoolLook",
+    "TransactionError",
+    "Transactions",
+    "TxExplanation",
+    "Wished",
+    "WorldActs",
+    "evidence_of_job",
+    "explain_lineage",
+    "lineages_of_job",
+    "open_halts",
+    "pool_look",
+]
 
 log = structlog.get_logger("tayho.transactions")
 
@@ -42,22 +89,73 @@ class Transactions:
         custody: Custody,
         reads: Reads,
         truth: ChainTruth,
-        writes: Reads,
+        writes: Writes,
         write_endpoint: str,
         settings: TransactionSettings,
         signers: Sequence[Address],
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         self._database = database
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
-        broadcaster = Broadcaster(writes, write_endpoint)
-        self._executor = Executor(database, coordination, custody, reads, broadcaster, settings, self._signers)
-        self._reconciler = Reconciler(database, coordination, custody, truth, broadcaster, self._executor, settings)
+        sending = Sending(Broadcaster(writes, write_endpoint))
+        self._executor = Executor(
+            database,
+            coordination,
+            custody,
+            reads,
+            sending,
+            settings,
+            self._signers,
+            observe,
+            observe_seconds,
+            agreed=truth.reads if len(truth.voters) > 1 else None,
+        )
+        self._truth = truth
+        self._world = World(database, coordination, truth, self._executor.halts, settings)
+        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
+        replacing = Replacing(
+            database,
+            coordination,
+            custody,
+            truth,
+            reads,
+            self._executor.fee_market,
+            sending,
+            settings,
+            observe,
+            observe_seconds,
+        )
+        self._reconciler = Reconciler(
+            database,
+            coordination,
+            custody,
+            truth,
+            sending,
+            self._executor,
+            settings,
+            steps=self._steps(coordination, replacing),
+            observe=observe,
+            observe_seconds=observe_seconds,
+        )
+
+    def _steps(self, coordination: Coordination, replacing: Replacing) -> list[Step]:
+        """What a tick does after the open lineages. What the chain took back lives again before anything else."""
+        database, truth, settings = self._database, self._truth, self._settings
+        superseding = Superseding(database, coordination, truth, settings)
+        watch = LaneWatch(database, coordination, truth, self._executor.halts, settings)
+        return [self._reorganisations.step, superseding.step, watch.step, replacing.step, self._world.step]
 
     async def register(self) -> None:
-        """Make sure that every signer has its lane. Raises LaneTaken, RpcError, StorageError."""
-        await register_lanes(self._database, self._reads, self._settings, self._signers)
+        """Make sure that every signer has its lane, and that the chain is the one that the journal is about.
+
+        A wrong world raises nothing: it halts the pool, which stays so until an operator's command (`halts`). Raises
+        LaneTaken, RpcError, StorageError.
+        """
+        fresh = await register_lanes(self._database, self._reads, self._settings, self._signers)
+        await self._world.at_start(fresh)
 
     async def run(self) -> None:
         """Serve executions and reconcile, until cancelled."""
@@ -68,11 +166,20 @@ class Transactions:
     async def _reconcile(self) -> None:
         await every(
             self._settings.reconcile_seconds,
-            self._reconciler.tick,
-            transient=(StorageError, RpcError, LineageDrifted),
+            self._tick,
+            transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
             on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
         )
+
+    async def _tick(self) -> bool:
+        """The world first: what it halts is not worked on. After a halt the chain is known anew, as was decided."""
+        was_halted = self._executor.halts.is_seen
+        await self._world.check()
+        if was_halted and not await self._executor.halts.look():
+            await self._truth.heads.start_over()
+            self._reorganisations.start_over()
+        return await self._reorganisations.watched(self._reconciler.tick)
 
     async def execute(self, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
         """Carry one attempt as far as a node; how it ends is the attempt's outcome or an error that a retry resumes."""
@@ -82,12 +189,21 @@ class Transactions:
         """The pool's lanes as they are now."""
         return await lanes_of_pool(self._database, self._settings)
 
+    async def halts(self) -> list[Halt]:
+        """The pool's open halts: while there is one, nothing is signed, sent or finalised. Raises StorageError."""
+        return await self._executor.halts.open()
+
     async def open_lineages(self) -> int:
         """How many lineages of the pool are not final."""
         settings = self._settings
         async with self._database.connection() as connection:
             count = await store.OPEN_COUNT(connection, settings.chain_id, settings.environment, settings.role)
         return int(count)
+
+
+async def open_halts(database: Database, settings: TransactionSettings) -> list[Halt]:
+    """What halts the pool now, the oldest first. Needs no key, so any process can ask. Raises StorageError."""
+    return await Halts(database, settings).open()
 
 
 async def lineages_of_job(database: Database, job_id: UUID) -> list[LineageRecord]:

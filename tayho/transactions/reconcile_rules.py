@@ -8,22 +8,10 @@ from uuid import UUID
 
 from attrs import frozen
 
+from rpc.truth import Sight
 from rpc.values import Receipt
 from tayho.kernel.address import Address
-from tayho.transactions.types import Fee
-
-
-@frozen
-class OpenMember:
-    """One signed transaction under which an open lineage may be mined."""
-
-    tx_hash: bytes
-    member_number: int
-    state: str
-    is_cancellation: bool
-    transaction_type: int
-    gas_limit: int
-    fee: Fee
+from tayho.transactions.types import OpenMember
 
 
 @frozen
@@ -39,6 +27,8 @@ class OpenLineage:
     included_block_number: int | None
     # Invariant: not empty; the last is the active one, and has the highest fees.
     members: tuple[OpenMember, ...]
+    # Its job goes on without it: only a cancellation of it may be sent, and whatever is mined ends no job.
+    is_unwanted: bool = False
 
     @property
     def tx_hashes(self) -> tuple[bytes, ...]:
@@ -47,6 +37,11 @@ class OpenLineage:
     @property
     def active(self) -> OpenMember:
         return self.members[-1]
+
+    @property
+    def may_be_sent(self) -> bool:
+        """Whether the active member may be sent again: the call of an unwanted lineage may not."""
+        return self.active.is_cancellation or not self.is_unwanted
 
     def is_cancelled_by(self, tx_hash: bytes) -> bool:
         """Whether this member is the operator's cancellation and not the job's call."""
@@ -74,6 +69,17 @@ class ChainView:
             and lineage.signer in self.latest_nonces
             and lineage.signer in self.pending_nonces
         )
+
+
+def view_of(sight: Sight) -> ChainView:
+    """What decisions need of a look."""
+    return ChainView(
+        head_block_number=sight.head.number,
+        canonical_hashes=sight.canonical_hashes,
+        receipts=sight.receipts,
+        latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
+        pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
+    )
 
 
 @frozen
@@ -126,7 +132,7 @@ def decide(lineage: OpenLineage, view: ChainView, confirmations: int) -> Decisio
         if view.head_block_number - receipt.block_number >= confirmations:
             return Final(tx_hash, receipt)
         return Included(receipt.block_number)
-    if view.latest_nonces[lineage.signer] > lineage.nonce:
+    if view.latest_nonces[lineage.signer] > lineage.nonce or not lineage.may_be_sent:
         return Wait()
     if lineage.state == "signed" or view.pending_nonces[lineage.signer] <= lineage.nonce:
         return Resend(lineage.tx_hashes[-1])

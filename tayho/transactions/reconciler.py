@@ -9,35 +9,51 @@ from uuid import UUID
 
 import structlog
 
-from rpc.errors import RpcRefused
-from rpc.truth import ChainTruth
+from rpc.errors import FinalityViolated, RpcError, RpcRefused
+from rpc.truth import ChainTruth, Sight
 from rpc.values import Header, Receipt
 from storage.database import Database
+from storage.errors import StorageError
 from tayho.contracts.coordination import Coordination, Settlement
 from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, TransactionError
+from tayho.transactions.answers import apply_answers, note_answers, release_included, tell
+from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
+from tayho.transactions.evidence import EvidenceKeeper
 from tayho.transactions.executor import Executor
+from tayho.transactions.halts import held_unhalted
+from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconcile_rules import (
-    ChainView,
     Decision,
     Final,
     OpenLineage,
     Resend,
     decide,
     inclusion_changes,
+    view_of,
 )
-from tayho.transactions.types import Answer, Lineage, Persistence, TransactionSettings, WouldRevert
+from tayho.transactions.sending import Sending
+from tayho.transactions.types import (
+    Answered,
+    Happening,
+    Lineage,
+    Observe,
+    ObserveSeconds,
+    Outgoing,
+    Persistence,
+    Stage,
+    TransactionSettings,
+    WouldRevert,
+)
 
 log = structlog.get_logger("tayho.reconciler")
 
 # What else a tick does, each at the agreed head: watch lanes, find reorganisations, replace fees.
 Step: TypeAlias = Callable[[Header], Awaitable[None]]
 
-CLAIM_MAX = 500
+CLAIM_MAX = 1_000
 
 
 class Reconciler:
@@ -49,39 +65,65 @@ class Reconciler:
         coordination: Coordination,
         custody: Custody,
         truth: ChainTruth,
-        broadcaster: Broadcaster,
+        sending: Sending,
         executor: Executor,
         settings: TransactionSettings,
         steps: Sequence[Step] = (),
+        observe: Observe = observe_nothing,
+        observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
         """`steps` come after the open lineages at every tick, in their order, each told the head."""
         self._database = database
         self._coordination = coordination
         self._custody = custody
         self._truth = truth
-        self._broadcaster = broadcaster
+        self._sending = sending
         self._executor = executor
         self._settings = settings
+        self._evidence = EvidenceKeeper(database, truth, settings)
         self._steps = tuple(steps)
+        self._observe = observe
+        self._observe_seconds = observe_seconds
 
     async def tick(self) -> bool:
-        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError."""
+        """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError.
+
+        While a halt of the pool is open it does nothing but look whether it still is.
+        """
+        if await self._executor.halts.look():
+            return False
         await self._sign_fillers()
         has_more = await self._reconcile_due()
+        await self._evidence.turn()
         if self._steps:
-            head = await self._truth.heads.head()
-            for each in self._steps:
-                await each(head)
+            await self._take_steps(await self._truth.heads.head())
         return has_more
+
+    async def _take_steps(self, head: Header) -> None:
+        """Each step by itself: what cannot be agreed for one must not keep the others from their work.
+
+        But nothing more is done on a chain that is not ours any more. Raises the first of the steps' errors.
+        """
+        failed: RpcError | StorageError | TransactionError | None = None
+        for each in self._steps:
+            try:
+                await each(head)
+            except (FinalityViolated, PoolHalted):
+                raise
+            except (RpcError, StorageError, TransactionError) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     async def _reconcile_due(self) -> bool:
         lineages = await self._claim()
         if not lineages:
             return False
         step("reconcile.after_claim")
-        view = await self._look(lineages)
+        sight = await self._look(lineages)
+        view = view_of(sight)
         decisions = [decide(lineage, view, self._settings.confirmations) for lineage in lineages]
-        await self._finalise(lineages, decisions, view)
+        await self._finalise(lineages, decisions, sight)
         await self._note_inclusions(lineages, decisions)
         await self._resend(decisions)
         self._executor.room_made()
@@ -107,6 +149,7 @@ class Reconciler:
                 nonce=first["nonce"],
                 state=first["state"],
                 included_block_number=first["included_block_number"],
+                is_unwanted=first["is_unwanted"],
                 members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (
@@ -115,7 +158,7 @@ class Reconciler:
             )
         ]
 
-    async def _look(self, lineages: Sequence[OpenLineage]) -> ChainView:
+    async def _look(self, lineages: Sequence[OpenLineage]) -> Sight:
         """The chain as a majority of the voters has it. What they do not agree on leaves its own lineages open."""
         hashes = [tx_hash for lineage in lineages for tx_hash in lineage.tx_hashes]
         signers = sorted({lineage.signer for lineage in lineages})
@@ -127,15 +170,9 @@ class Reconciler:
         )
         if sight.failures:
             log.warning("not_agreed", kinds=len(sight.failures), first=str(sight.failures[0]))
-        return ChainView(
-            head_block_number=sight.head.number,
-            canonical_hashes=sight.canonical_hashes,
-            receipts=sight.receipts,
-            latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
-            pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
-        )
+        return sight
 
-    async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], view: ChainView) -> None:
+    async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], sight: Sight) -> None:
         """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
         finals = [
             (lineage, decision)
@@ -153,6 +190,8 @@ class Reconciler:
                     if lineage.job_id is not None
                 ],
             )
+            if not await held_unhalted(tx, self._settings):
+                raise PoolHalted
             due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
             rows = await store.FINALISE(
                 tx,
@@ -164,25 +203,36 @@ class Reconciler:
                 [final.receipt.succeeded for _, final in due],
                 [final.receipt.gas_used for _, final in due],
                 [final.receipt.effective_gas_price_wei for _, final in due],
-                view.head_block_number,
+                sight.head.number,
                 [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
             )
-            ended = {row["lineage_id"] for row in rows}
-            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in ended]
+            # Of a job that goes on without its lineage: to end it with what became of the lineage would be a lie.
+            owned = {row["lineage_id"] for row in rows if not row["is_disowned"]}
+            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in owned]
             if drifted:
-                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} ended under us")
+                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} changed under us")
+            ended = {row["lineage_id"] for row in rows}
+            await self._evidence.keep_final(
+                tx,
+                sight,
+                {lineage.lineage_id: final.receipt for lineage, final in due if lineage.lineage_id in ended},
+            )
         step("reconcile.after_finalise")
-        log.info("lineages_final", lineages=len(ended), head=view.head_block_number)
+        for row in rows:
+            self._observe(Happening.ENDED, row["state"], 1)
+            self._observe_seconds(Stage.FINAL, row["seconds"])
+        log.info("lineages_final", lineages=len(rows), head=sight.head.number)
 
     async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
         changes = inclusion_changes(lineages, decisions)
         if not changes:
             return
-        async with self._database.connection() as connection:
-            await store.NOTE_INCLUSION(
-                connection, [lineage_id for lineage_id, _ in changes], [number for _, number in changes]
-            )
+        async with self._database.transaction() as tx:
+            await store.NOTE_INCLUSION(tx, [lineage_id for lineage_id, _ in changes], [number for _, number in changes])
+            included = [lineage_id for lineage_id, number in changes if number is not None]
+            applied = await release_included(tx, included)
         step("reconcile.after_note")
+        tell(applied, (), self._observe, self._observe_seconds)
 
     async def _resend(self, decisions: Sequence[Decision]) -> None:
         """Send what no node shows, lowest nonce first: a node may refuse a gap, never the next in line."""
@@ -193,30 +243,30 @@ class Reconciler:
             rows = await store.SEALED_MEMBERS(connection, wanted)
         sealed = [store.sealed_of(row) for row in rows]
         opened = await self._custody.unseal_many(sealed)
-        answered: list[tuple[bytes, Answer]] = []
+        outgoing: list[Outgoing] = []
         for (_, binding), raw in zip(sealed, opened, strict=True):
             if isinstance(raw, Exception):
                 log.error("seal_broken", tx_hash=f"0x{binding.tx_hash.hex()}", error=str(raw))
                 continue
-            answered.append((binding.tx_hash, await self._broadcaster.send(binding.tx_hash, raw)))
-        await self._record(answered)
+            outgoing.append(Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw))
+        answers = await self._sending.send_many(outgoing)
+        await self._record(
+            [
+                Answered(one.tx_hash, self._sending.endpoint, answer)
+                for one, answer in zip(outgoing, answers, strict=True)
+            ]
+        )
         step("reconcile.after_rebroadcast")
 
-    async def _record(self, answered: Sequence[tuple[bytes, Answer]]) -> None:
+    async def _record(self, answered: Sequence[Answered]) -> None:
+        sent_by = self._settings.instance_id
         async with self._database.transaction() as tx:
-            await store.RECORD_BROADCASTS(
-                tx,
-                [tx_hash for tx_hash, _ in answered],
-                [self._broadcaster.endpoint for _ in answered],
-                [answer.kind for _, answer in answered],
-                [answer.reason for _, answer in answered],
-                [answer.detail for _, answer in answered],
-                self._settings.instance_id,
-            )
-            await store.DOUBT(tx, [tx_hash for tx_hash, answer in answered if answer.kind == "unknown"])
-            await store.MARK_BROADCAST(tx, [tx_hash for tx_hash, answer in answered if answer.is_out])
-        for tx_hash, answer in answered:
-            log.info("resent", tx_hash=f"0x{tx_hash.hex()}", answer=answer.kind, detail=answer.detail)
+            applied = await apply_answers(tx, answered, sent_by)
+            await note_answers(tx, answered, sent_by)
+        tell(applied, answered, self._observe, self._observe_seconds)
+        for one in answered:
+            answer = one.answer
+            log.info("resent", tx_hash=f"0x{one.tx_hash.hex()}", reason=answer.reason, detail=answer.detail)
 
     async def _sign_fillers(self) -> None:
         """Sign the fillers that abandoned nonces left behind; the next tick sends them like any signed lineage."""

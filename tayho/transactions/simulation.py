@@ -2,43 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import trio
+from attrs import frozen
+
 from rpc import methods
 from rpc.errors import Reverted
 from rpc.reads import Call as Question
 from rpc.reads import Reads
-from rpc.values import Header
 from tayho.kernel.address import Address
 from tayho.kinds import Call
-from tayho.transactions.errors import MarketAbsurd
-from tayho.transactions.fees import Market, fee_for_market, gas_limit_for
-from tayho.transactions.types import Fee, Simulated, WouldRevert
+from tayho.transactions.constants import GAS_LIMIT_MAX
+from tayho.transactions.fee_market import FeeMarket
+from tayho.transactions.fees import fee_for_market, gas_limit_for
+from tayho.transactions.types import Simulated, WouldRevert
 
-GAS_LIMIT_MAX = 2**24  # EIP-7825
+# So long what one simulation found may be signed: about as long as it may take to get a lane and one request more.
+FRESH_SECONDS = 3
+
+
+@frozen
+class Foreseen:
+    """What a simulation found for one signer, and when its block was asked for (on Trio's clock)."""
+
+    signer: Address
+    simulated: Simulated
+    asked_at: float
+
+    def holds_for(self, signer: Address, now: float) -> bool:
+        """Whether this very simulation is one of the signer's, and of a recent block (TX-11)."""
+        return self.signer == signer and now - self.asked_at <= FRESH_SECONDS
+
+
+class Simulations:
+    """Simulations of a pool's calls, each with the signer who would send it."""
+
+    def __init__(self, reads: Reads, fee_market: FeeMarket, signers: Sequence[Address]) -> None:
+        self._reads = reads
+        self._fee_market = fee_market
+        # In the order in which the cursor goes round the lanes, so that the turns of both can fall in step.
+        self._signers = tuple(sorted(signers))
+        self._turn = 0
+
+    def by(self, reads: Reads) -> Simulations:
+        """The same by other reads, at the same turn."""
+        other = Simulations(reads, self._fee_market, self._signers)
+        other._turn = self._turn
+        return other
+
+    async def with_any(self, call: Call, fee_wei_max: int) -> Foreseen | WouldRevert:
+        """With the signers in turn, another first each time, until it succeeds for one.
+
+        A call reverts for good only if it does so for every signer: one may lack a role that another has (TX-9).
+        """
+        first = self._turn % len(self._signers)
+        self._turn = first + 1
+        found: Foreseen | WouldRevert = await self.with_signer(self._signers[first], call, fee_wei_max)
+        for signer in (*self._signers[first + 1 :], *self._signers[:first]):
+            if isinstance(found, Foreseen):
+                break
+            found = await self.with_signer(signer, call, fee_wei_max)
+        return found
+
+    def fall_in_step(self, signer: Address) -> None:
+        """The lane of another signer was given than the one simulated with: go on from there."""
+        if signer in self._signers:
+            self._turn = self._signers.index(signer) + 1
+
+    async def with_signer(self, signer: Address, call: Call, fee_wei_max: int) -> Foreseen | WouldRevert:
+        """Raises as `simulate`."""
+        asked_at = trio.current_time()
+        found = await simulate(self._reads, self._fee_market, signer, call, fee_wei_max)
+        return found if isinstance(found, WouldRevert) else Foreseen(signer, found, asked_at)
 
 
 async def simulate(
-    reads: Reads, chain_id: int, sender: Address, call: Call, fee_wei_max: int
+    reads: Reads, fee_market: FeeMarket, sender: Address, call: Call, fee_wei_max: int
 ) -> Simulated | WouldRevert:
     """Run the call at the present head. A node's failure is raised as it is: it is no proof of a revert.
 
-    Raises RpcError, MarketAboveCeiling, MarketAbsurd.
+    The gas is the node's own estimate, for a filler too: no constant covers what an Arbitrum chain adds for its data.
+    Raises RpcError, MarketAboveCeiling, MarketAbsurd, EstimateAbsurd.
     """
     header = await reads.ask(methods.block_by_number("latest"))
-    if header is None or header.base_fee_per_gas_wei is None:
-        raise MarketAbsurd(f"chain {chain_id} tells no base fee")
+    if header is None:
+        raise TypeError("there is always a latest block")
     request = methods.CallRequest(sender.value, call.to.value, call.data, call.value_wei)
     asked: list[Question[object]] = [
         methods.call(request, header.number),
         methods.estimate_gas(request, header.number),
-        methods.max_priority_fee_per_gas(),
     ]
-    returned, gas, tip = await reads.ask_many(asked)
+    returned, gas = await reads.ask_many(asked)
     for answer in (returned, gas):
         if isinstance(answer, Reverted):
-            return WouldRevert(answer.reason or answer.message, header.number)
+            return WouldRevert(answer.reason or answer.message, header.number, answer.data or b"")
+    if isinstance(returned, Exception):
+        raise returned
+    market = await fee_market.at(header)
     return Simulated(
         gas_limit_for(_number(gas), block_gas_limit=header.gas_limit, gas_limit_max=GAS_LIMIT_MAX),
-        _fee(header, _number(tip), fee_wei_max, returned),
+        fee_for_market(market, fee_wei_max),
+        market.transaction_type,
     )
 
 
@@ -48,9 +113,3 @@ def _number(answer: object) -> int:
     if not isinstance(answer, int):
         raise TypeError(f"expected a quantity, found {type(answer).__name__}")
     return answer
-
-
-def _fee(header: Header, tip_wei: int, fee_wei_max: int, returned: object) -> Fee:
-    if isinstance(returned, Exception):
-        raise returned
-    return fee_for_market(Market(header.base_fee_per_gas_wei, tip_wei, header.number), fee_wei_max)

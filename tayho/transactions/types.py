@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from enum import Enum
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
+from rpc.values import shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
+from tayho.kernel.json_document import Json
 from tayho.kernel.opaque import Opaque
 from tayho.kinds import Call
 
@@ -29,6 +33,8 @@ class TransactionSettings:
     stuck_seconds: int = 90
     fee_bump_basis_points: int = 1250
     replacements_max: int = 8
+    # 0 keeps all evidence.
+    evidence_retention_days: int = 90
     # Which process this is, in what it writes down.
     instance_id: str = "unnamed"
 
@@ -89,6 +95,20 @@ class LineageRecord:
 
 
 @frozen
+class EvidenceRecord:
+    """What one finality decision rested on (RPC-12). `detail` is who may vote, and who told what about each receipt."""
+
+    evidence_id: int
+    kind: str
+    lineage_ids: tuple[UUID, ...]
+    head_block_number: int
+    head_hash: bytes
+    detail: Mapping[str, object]
+    decided_by: str
+    decided_at: datetime
+
+
+@frozen
 class Fee:
     """The fee fields of a transaction, in wei per gas. In a legacy one (type 0) both are its gas price.
 
@@ -100,20 +120,76 @@ class Fee:
     max_fee_per_blob_gas_wei: int | None = None
 
 
-@frozen
-class Simulated:
-    """The call succeeds at the block asked: its gas limit and the market's fee."""
+# The types that are signed (EIP-2718): with a gas price, and with EIP-1559's two fees.
+LEGACY, DYNAMIC = 0, 2
 
+
+@frozen
+class Market:
+    """What the chain asks after `block_number`, in wei per gas.
+
+    `base_fee_wei` is None on a chain without EIP-1559; then `tip_wei` is the whole gas price.
+    """
+
+    base_fee_wei: int | None
+    tip_wei: int
+    block_number: int
+
+    @property
+    def transaction_type(self) -> int:
+        """The type in which new transactions are signed for this market."""
+        return LEGACY if self.base_fee_wei is None else DYNAMIC
+
+    @property
+    def floor_wei(self) -> int:
+        """Below this nothing is mined now."""
+        return self.tip_wei if self.base_fee_wei is None else self.base_fee_wei
+
+
+@frozen
+class FeeCapped:
+    """The ceiling leaves no room for a replacement that nodes would take and that could be mined."""
+
+    reason: str
+
+
+@frozen
+class LaneNeeds:
+    """What the chain asks of a lane: the gas limit of a filler, and in wei the data fee of a usual transaction."""
+
+    filler_gas: int
+    data_fee_wei: int = 0
+
+
+@frozen
+class OpenMember:
+    """One signed transaction under which an open lineage may be mined."""
+
+    tx_hash: bytes
+    member_number: int
+    state: str
+    is_cancellation: bool
+    transaction_type: int
     gas_limit: int
     fee: Fee
 
 
 @frozen
+class Simulated:
+    """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
+
+    gas_limit: int
+    fee: Fee
+    transaction_type: int = DYNAMIC
+
+
+@frozen
 class WouldRevert:
-    """The call reverts deterministically at the block asked."""
+    """The call reverts deterministically at the block asked. `data` is what it reverted with, for who knows its ABI."""
 
     reason: str
     block_number: int
+    data: bytes = field(default=b"", repr=False)
 
 
 @frozen
@@ -148,7 +224,39 @@ class SignedMember:
     is_cancellation: bool = False
 
 
+@frozen
+class Outgoing:
+    """Signed bytes that are in the journal, on their way to a node."""
+
+    tx_hash: bytes
+    signer: Address
+    nonce: int
+    raw: Opaque
+
+
 AnswerKind: TypeAlias = Literal["accepted", "already_known", "refused", "unknown"]
+AnswerReason: TypeAlias = Literal[
+    "accepted",
+    "already_known",
+    "nonce_too_low",
+    "nonce_too_high",
+    "replacement_underpriced",
+    "underpriced",
+    "below_base_fee",
+    "insufficient_funds",
+    "node_fee_cap",
+    "gas_too_high",
+    "gas_too_low",
+    "pool_full",
+    "sender_limited",
+    "terminally_stuck",
+    "fatal",
+    "retry_elsewhere",
+    "ambiguous",
+]
+"""The class of an answer in the table of what nodes say (TX-4); `answer_rules.consequence` says what follows."""
+Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used"]
+"""Why an open lineage does not move by itself."""
 
 
 @frozen
@@ -157,8 +265,7 @@ class Answer:
 
     kind: AnswerKind
     detail: str | None = None
-    # The class in the table of what nodes say (TX-4), where the node said anything.
-    reason: str | None = None
+    reason: AnswerReason | None = None
 
     @property
     def is_out(self) -> bool:
@@ -168,10 +275,11 @@ class Answer:
 
 @frozen
 class Allocation:
-    """One job's wish for a nonce."""
+    """One job's wish for a nonce, if possible in the lane of the signer with whom its call was simulated."""
 
     attempt: Attempt
     call: Call
+    preferred: Address | None = None
 
 
 @frozen
@@ -183,6 +291,15 @@ class Persistence:
 
 
 @frozen
+class Answered:
+    """One send, and what the endpoint said to it."""
+
+    tx_hash: bytes
+    endpoint: str
+    answer: Answer
+
+
+@frozen
 class Mark:
     """One send that a node has answered."""
 
@@ -190,3 +307,121 @@ class Mark:
     tx_hash: bytes
     endpoint: str
     answer: Answer
+
+
+HaltKind: TypeAlias = Literal["finality_violated", "chain_reset", "chain_ahead", "chain_unknown"]
+Resolution: TypeAlias = Literal["adopted", "restarted", "gone"]
+
+
+@frozen
+class Halt:
+    """Why nothing is signed, sent or finalised for the pool, until an operator says how it goes on."""
+
+    halt_id: UUID
+    kind: HaltKind
+    evidence: Mapping[str, Json]
+    raised_by: str
+    raised_at: datetime
+
+
+@frozen
+class LaneFacts:
+    """A lane as PostgreSQL has it. What is in flight: open and in no block yet."""
+
+    status: LaneStatus
+    world: int
+    is_low: bool
+    is_pool_dropped: bool
+    value_in_flight_wei: int
+    gas_in_flight: int
+    gas_limit_max: int
+    # The highest nonce that a node took long enough ago for pools to show it.
+    broadcast_nonce_max: int | None
+    # The lowest nonce that is reserved and not signed.
+    allocated_nonce_min: int | None
+
+    @property
+    def signer(self) -> Address:
+        return self.status.signer
+
+
+FindingKind: TypeAlias = Literal[
+    "foreign_nonce", "dropped_mempool", "low_balance", "underfunded", "funded", "blocked", "unblocked", "delegated",
+    "undelegated", "world_adopted", "world_restarted",
+]  # fmt: skip
+
+
+@frozen
+class Finding:
+    """One thing that an operator should know of a lane, said once when it begins."""
+
+    kind: FindingKind
+    detail: Mapping[str, Json]
+
+
+@frozen
+class ActDone:
+    """What an act changed."""
+
+    resolved: tuple[UUID, ...]
+    # Each lane's fence after it.
+    fences: Mapping[str, int]
+    # Nonces that others used, adopted; or lineages that ended with the old chain.
+    foreign_nonces: int = 0
+    superseded: int = 0
+
+
+@frozen
+class UsedUp:
+    """An open lineage whose nonce the chain has used up, `confirmations` below the head, by a majority."""
+
+    lineage_id: UUID
+    # None of a filler, and of a lineage whose job went on without it.
+    job_id: UUID | None
+    signer: Address
+    nonce: int
+    tx_hashes: tuple[bytes, ...] = field(repr=shown_hex)
+
+
+@frozen
+class Foreign:
+    """The transaction that used the nonce up. It is none of ours."""
+
+    tx_hash: bytes = field(repr=shown_hex)
+    block_number: int
+    block_hash: bytes = field(repr=shown_hex)
+
+
+@frozen
+class Ours:
+    """A member of the lineage used the nonce up: its receipt will come."""
+
+
+@frozen
+class Unidentified:
+    """What used the nonce up could not be found out this time."""
+
+    reason: str
+
+
+class Happening(Enum):
+    """What the engine counts. The comment says what the count's label is."""
+
+    ANSWERED = "answered"  # the class of a node's answer to a send
+    HELD = "held"  # the kind of hold
+    RELEASED = "released"  # the kind of hold
+    ENDED = "ended"  # the state that the lineage ended in
+    LANE_CLOSED = "lane_closed"  # the state that the lane went to
+
+
+class Stage(Enum):
+    """What the engine times, from the allocation of the nonce on."""
+
+    BROADCAST = "broadcast"  # until a node first took the bytes
+    FINAL = "final"  # until a receipt was deep enough
+
+
+# Called with what happened, its label, and how often.
+Observe: TypeAlias = Callable[[Happening, str, int], None]
+# Called with what was reached, and after how many seconds.
+ObserveSeconds: TypeAlias = Callable[[Stage, float], None]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 import trio
@@ -14,9 +16,11 @@ from tayho.api.gauges import Gauges, Lanes
 from tayho.coordination.types import Backlog
 from tayho.kernel.address import Address
 from tayho.observability import Metrics
-from tayho.transactions.types import LaneStatus
+from tayho.transactions.module import LaneLine, PoolLook
+from tayho.transactions.types import Halt, LaneStatus
 
 SIGNER = Address(b"\x01" * 20)
+HALT = Halt(UUID(int=1), "chain_reset", {}, "one", datetime.now(UTC))
 LANE = LaneStatus(SIGNER, "open", None, 41, 3)
 
 
@@ -41,7 +45,7 @@ async def away():
 
 
 def gauges() -> Gauges:
-    lanes = Lanes(answering([LANE]), answering(3))
+    lanes = Lanes(answering([LANE]), answering(3), answering([HALT]))
     return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), list, lanes)
 
 
@@ -68,6 +72,7 @@ async def test_all_sources_are_shown():
         f"tayho_lane_next_nonce/{SIGNER}": 41,
         f"tayho_lane_open/{SIGNER}": 1,
         "tayho_lineages_open": 3,
+        "tayho_halts_open": 1,
         "tayho_database_pool_size": 10,
         "tayho_database_pool_open": 4,
         "tayho_database_pool_idle": 1,
@@ -81,7 +86,7 @@ async def test_all_sources_are_shown():
 async def test_a_held_lane_is_not_open(state):
     """Goal: an alert can be written on it. Method: a lane in each state that takes no work."""
     taken = gauges()
-    held = evolve(taken, lanes=Lanes(answering([evolve(LANE, state=state)]), answering(0)))
+    held = evolve(taken, lanes=Lanes(answering([evolve(LANE, state=state)]), answering(0), answering([])))
     await held.refresh()
     assert shown(held)[f"tayho_lane_open/{SIGNER}"] == 0
 
@@ -91,8 +96,8 @@ async def test_a_source_that_is_away_leaves_no_old_value():
     taken = gauges()
     await taken.refresh()
     for broken in (
-        evolve(taken, lanes=Lanes(away, answering(3))),
-        evolve(taken, lanes=Lanes(answering([LANE]), away)),
+        evolve(taken, lanes=Lanes(away, answering(3), answering([]))),
+        evolve(taken, lanes=Lanes(answering([LANE]), away, answering([]))),
     ):
         await broken.refresh()
         found = shown(taken)
@@ -105,6 +110,35 @@ async def test_a_source_that_is_away_leaves_no_old_value():
     assert math.isnan(found["tayho_outbox_oldest_due_seconds"])
     assert (found["tayho_refresh_failed/lanes"], found["tayho_refresh_failed/outbox"]) == (0, 1)
     assert found[f"tayho_lane_in_flight/{SIGNER}"] == 3
+
+
+async def test_the_pool_is_shown_and_forgotten_with_its_lanes():
+    """Goal: the deeper look at the pool keeps the same promise. Method: a pool that answers, then one that is away."""
+    line = LaneLine(
+        role="automation",
+        signer=SIGNER,
+        state="open",
+        state_reason=None,
+        next_nonce=41,
+        latest_nonce=38,
+        pending_nonce=40,
+        in_flight=3,
+        held=1,
+        oldest_open_seconds=12.5,
+        balance_wei=5,
+        is_delegated=False,
+        world=1,
+        observed_at=None,
+    )
+    taken = gauges()
+    look = PoolLook((line,), {("signed", "limits"): 1})
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), answering([]), pool=answering(look))).refresh()
+    found = shown(taken)
+    assert found["tayho_lineages/limits/signed"] == 1
+    assert (found[f"tayho_lane_latest_nonce/{SIGNER}"], found[f"tayho_lane_balance_wei/{SIGNER}"]) == (38, 5)
+    assert found[f"tayho_lane_oldest_open_seconds/{SIGNER}"] == 12.5
+    await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), answering([]), pool=away)).refresh()
+    assert not [name for name in shown(taken) if name.startswith(("tayho_lane_", "tayho_lineages/"))]
 
 
 async def test_a_question_cut_off_by_the_deadline_leaves_no_old_value_either(autojump_clock):

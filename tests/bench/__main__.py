@@ -2,7 +2,9 @@
 
 import click
 
+from tests.bench.chain.command import chain
 from tests.bench.delivery.command import delivery
+from tests.bench.recovery.command import recovery
 from tests.bench.rpc.command import rpc
 from tests.bench.scale.command import scale
 
@@ -12,7 +14,9 @@ def main() -> None:
     """Benchmarks. Every side of a comparison runs on this machine, in this run, on the same servers."""
 
 
+main.add_command(chain)
 main.add_command(delivery)
+main.add_command(recovery)
 main.add_command(rpc)
 main.add_command(scale)
 

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from coincurve import PrivateKey
 from eth_utils.crypto import keccak
 
-from tayho.custody.eip1559 import decode
+from tayho.custody.encoding import decode
 from tayho.custody.key_rings import SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_signer_keys

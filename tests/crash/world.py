@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 from uuid import UUID
 
+import trio
 from attrs import define
 
 from rpc import methods
@@ -35,6 +36,7 @@ from tests.waiting import until
 
 ENVIRONMENT = "crash"
 LOCK_SECONDS = 2
+RECONCILE_SECONDS = 1
 # The cursor stands right before the first job: in the eyes of the walk all of them are ids from the future.
 GROW_OLD = f"""
 UPDATE coordination.jobs SET created_at = created_at - interval '40 days', ended_at = ended_at - interval '40 days';
@@ -79,22 +81,40 @@ class World:
         job = NewJob("counter.record_once", "automation", key, request)
         return (await enqueue_jobs(self.database, CHAIN_ID, ENVIRONMENT, [job]))[0].job_id
 
-    async def record_by_a_foreign_key(self, event: bytes) -> None:
-        """Make the event's effect with a key that is none of ours: the node signs for it."""
-        data = abi.encode_call(artifacts.load("Counter"), "record", [event])
-        parameters = {"from": str(DEPLOYER), "to": str(self.contract), "data": f"0x{data.hex()}"}
-        tx_hash = await self.node.ask(Call("eth_sendTransaction", (parameters,), hash32, is_write=True))
+    async def record_by_a_foreign_key(self, *events: bytes) -> None:
+        """Make the events' effects with a key that is none of ours: the node signs for it, one after the other."""
+        hashes: list[bytes] = []
+        for event in events:
+            data = abi.encode_call(artifacts.load("Counter"), "record", [event])
+            parameters = {"from": str(DEPLOYER), "to": str(self.contract), "data": f"0x{data.hex()}"}
+            hashes.append(await self.node.ask(Call("eth_sendTransaction", (parameters,), hash32, is_write=True)))
 
-        async def is_mined() -> bool:
-            return await self.node.ask(methods.transaction_receipt(tx_hash)) is not None
+        async def are_mined() -> bool:
+            return None not in await self.node.ask_many([methods.transaction_receipt(tx_hash) for tx_hash in hashes])
 
-        await until(is_mined, seconds=10, what="the foreign transaction to be mined")
+        await until(are_mined, seconds=10, what="the foreign transactions to be mined")
 
     async def await_death(self, replica: Replica, seconds: float = 60) -> None:
         """Wait until the replica has killed itself; anything else that ends it is a failure."""
         replica.is_expected_to_end = True
         await until(lambda: replica.process.poll() is not None, seconds=seconds, what="the replica to die at its step")
         assert replica.process.returncode == -9, (replica.process.returncode, replica.log.read_text()[-2000:])
+
+    async def enqueue_until_death(self, key: str, doomed: Replica, seconds: float = 60) -> list[UUID]:
+        """Enqueue a few jobs at a time until the replica has killed itself: siblings may take the first ones."""
+        job_ids: list[UUID] = []
+
+        async def is_dead() -> bool:
+            if doomed.process.poll() is None:
+                job_ids.extend(await self.enqueue(f"{key}-{len(job_ids)}", 3))
+                with trio.move_on_after(0.3):
+                    await doomed.process.wait()
+            return doomed.process.poll() is not None
+
+        doomed.is_expected_to_end = True
+        await until(is_dead, seconds=seconds, what="the replica to die at its step")
+        await self.await_death(doomed)
+        return job_ids
 
     async def now(self) -> datetime:
         """PostgreSQL's clock."""
@@ -206,7 +226,7 @@ def environment_of(database_url: str, redis_url: str, rpc_url: str) -> dict[str,
         "TX_MAX_FEE_PER_GAS_WEI": str(100 * 10**9),
         # Two seconds of blocks: a receipt is seen before it is final.
         "TX_CONFIRMATIONS": "4",
-        "TX_RECONCILE_SECONDS": "1",
+        "TX_RECONCILE_SECONDS": str(RECONCILE_SECONDS),
         "QUEUE_LOCK_SECONDS": str(LOCK_SECONDS),
         "QUEUE_RECONCILE_SECONDS": "2",
         "HTTP_BIND": "127.0.0.1:0",

@@ -23,6 +23,12 @@ POLICY = SigningPolicy(chain_ids=frozenset({CHAIN_ID}), max_fee_per_gas_wei_max=
 CONTRACT = Address.parse("0x5FbDB2315678afecb367f032d93F642f64180aa3")
 
 
+def legacy_of(request: SigningRequest) -> SigningRequest:
+    """The same call as a legacy transaction."""
+    price_wei = request.max_fee_per_gas_wei
+    return evolve(request, transaction_type=0, max_priority_fee_per_gas_wei=price_wei, access_list=())
+
+
 def signer_keys(*keys_hex: str):
     return parse_signer_keys("[" + ", ".join(f'"0x{key}"' for key in keys_hex or (KEY_HEX, OTHER_KEY_HEX)) + "]")
 
@@ -53,9 +59,9 @@ def reservation_of(request: SigningRequest) -> Reservation:
     return Reservation(request.chain_id, request.signer, request.nonce, call)
 
 
-def signed_at(nonce: int) -> tuple[SignedTransaction, SealBinding]:
-    """The example request signed at a nonce, and the row it belongs to."""
-    request = evolve(REQUEST, nonce=nonce)
+def signed_at(nonce: int, request: SigningRequest = REQUEST) -> tuple[SignedTransaction, SealBinding]:
+    """The request signed at a nonce, and the row it belongs to."""
+    request = evolve(request, nonce=nonce)
     reserved = reservation_of(request)
     signed = LocalSigner(signer_keys(), POLICY).sign(request, reserved)
     return signed, SealBinding(CHAIN_ID, SIGNER, nonce, reserved.call_hash, signed.tx_hash)
@@ -63,10 +69,11 @@ def signed_at(nonce: int) -> tuple[SignedTransaction, SealBinding]:
 
 @st.composite
 def right_requests(draw: st.DrawFn) -> SigningRequest:
-    """Any request that breaks no rule."""
+    """Any request of either type that breaks no rule."""
     addresses = st.one_of(st.just(CONTRACT), st.binary(min_size=20, max_size=20).filter(any).map(Address))
     storage_keys = st.lists(st.binary(min_size=32, max_size=32), max_size=2).map(tuple)
     fee_wei = draw(st.integers(1, POLICY.max_fee_per_gas_wei_max))
+    is_legacy = draw(st.booleans())
     return SigningRequest(
         chain_id=CHAIN_ID,
         signer=draw(st.sampled_from([SIGNER, OTHER_SIGNER])),
@@ -76,8 +83,9 @@ def right_requests(draw: st.DrawFn) -> SigningRequest:
         data=draw(st.binary(max_size=300)),
         gas_limit=draw(st.integers(21_000, 2**24)),
         max_fee_per_gas_wei=fee_wei,
-        max_priority_fee_per_gas_wei=draw(st.integers(0, fee_wei)),
-        access_list=draw(st.lists(st.tuples(addresses, storage_keys), max_size=3).map(tuple)),
+        max_priority_fee_per_gas_wei=fee_wei if is_legacy else draw(st.integers(0, fee_wei)),
+        access_list=() if is_legacy else draw(st.lists(st.tuples(addresses, storage_keys), max_size=3).map(tuple)),
+        transaction_type=0 if is_legacy else 2,
     )
 
 

@@ -9,7 +9,7 @@ import rlp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tayho.custody.eip1559 import decode, transaction_hash
+from tayho.custody.encoding import decode, transaction_hash
 from tayho.custody.types import Undecodable
 from tayho.kernel.opaque import Opaque
 from tests.custody.examples import REQUEST, signed_at

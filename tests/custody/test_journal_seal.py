@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tayho.custody.eip1559 import transaction_hash
+from tayho.custody.encoding import transaction_hash
 from tayho.custody.errors import SealBroken, SealFault, UnknownKeyId
 from tayho.custody.journal_seal import JournalSeal, _associated_data  # pyright: ignore[reportPrivateUsage]
 from tayho.custody.types import SealBinding

@@ -27,7 +27,11 @@ from tests.custody.examples import (
 
 RESERVED = reservation_of(REQUEST)
 FEE_MAX = POLICY.max_fee_per_gas_wei_max
-INTEGERS = ("chain_id", "nonce", "value_wei", "gas_limit", "max_fee_per_gas_wei", "max_priority_fee_per_gas_wei")
+INTEGERS = (
+    *("chain_id", "nonce", "value_wei", "gas_limit"),
+    *("max_fee_per_gas_wei", "max_priority_fee_per_gas_wei", "transaction_type"),
+)
+LEGACY = {"transaction_type": 0, "max_fee_per_gas_wei": 5, "max_priority_fee_per_gas_wei": 5, "access_list": ()}
 
 # Each rule, broken alone: what to change in a request that is otherwise right.
 BROKEN: list[tuple[Rule, dict[str, Any]]] = [
@@ -60,6 +64,12 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.ACCESS_LIST_MALFORMED, {"access_list": (CONTRACT,)}),
     (Rule.ACCESS_LIST_MALFORMED, {"access_list": ((CONTRACT,),)}),
     (Rule.ACCESS_LIST_TOO_LONG, {"access_list": ((CONTRACT, (bytes(32),) * 4096),)}),
+    (Rule.TRANSACTION_TYPE_UNKNOWN, {"transaction_type": 1}),
+    (Rule.TRANSACTION_TYPE_UNKNOWN, {"transaction_type": 3}),
+    (Rule.TRANSACTION_TYPE_UNKNOWN, {"transaction_type": -1}),
+    (Rule.LEGACY_FEES_DIFFER, LEGACY | {"max_priority_fee_per_gas_wei": 4}),
+    (Rule.LEGACY_ACCESS_LIST, LEGACY | {"access_list": ((CONTRACT, ()),)}),
+    (Rule.MAX_FEE_TOO_HIGH, LEGACY | {"max_fee_per_gas_wei": FEE_MAX + 1, "max_priority_fee_per_gas_wei": FEE_MAX + 1}),
 ]
 NOT_RESERVED: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.CHAIN_ID_NOT_RESERVED, {"chain_id": 1}),
@@ -162,6 +172,9 @@ def test_a_refusal_never_repeats_an_unexpected_value() -> None:
         {"max_fee_per_gas_wei": FEE_MAX, "max_priority_fee_per_gas_wei": FEE_MAX},
         {"access_list": ()},
         {"to": SIGNER, "value_wei": 0, "data": b""},
+        LEGACY,
+        LEGACY | {"max_fee_per_gas_wei": FEE_MAX, "max_priority_fee_per_gas_wei": FEE_MAX},
+        LEGACY | {"to": SIGNER, "value_wei": 0, "data": b"", "gas_limit": 21_000},
     ],
 )
 def test_the_bounds_belong_to_the_range(change: dict[str, Any]) -> None:
@@ -214,6 +227,7 @@ ANYTHING: dict[str, st.SearchStrategy[object]] = {
     "gas_limit": _around(21_000, 2**24),
     "max_fee_per_gas_wei": _around(0, REQUEST.max_priority_fee_per_gas_wei, FEE_MAX),
     "max_priority_fee_per_gas_wei": _around(0, REQUEST.max_fee_per_gas_wei, FEE_MAX),
+    "transaction_type": _around(0, 2),
 }
 
 
@@ -238,6 +252,11 @@ def _may_be_signed(request: SigningRequest, policy: SigningPolicy) -> bool:
         and 21_000 <= request.gas_limit <= 2**24
         and 0 <= request.max_priority_fee_per_gas_wei <= request.max_fee_per_gas_wei
         and 0 < request.max_fee_per_gas_wei <= policy.max_fee_per_gas_wei_max
+        and request.transaction_type in (0, 2)
+        and (
+            request.transaction_type == 2
+            or (request.max_fee_per_gas_wei == request.max_priority_fee_per_gas_wei and not request.access_list)
+        )
     )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.guards.table import GUARDS, Guard
+from tests.guards.guard import Guard
+from tests.guards.table import GUARDS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("nursery", "storage", "rpc", "sql", "tayho", "tests")

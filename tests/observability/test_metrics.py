@@ -18,6 +18,9 @@ from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
 from tayho.observability import Metrics
 from tayho.observability.metrics import _OUTCOMES
+from tayho.observability.transaction_instruments import LaneGauges
+from tayho.transactions.types import Happening as TxHappening
+from tayho.transactions.types import Stage
 
 JOB = Job(UUID(int=1), 1, "test", "automation", "k", "key", {}, 1, False, datetime(2026, 1, 1, tzinfo=UTC))
 ATTEMPT = Attempt(UUID(int=1), 1, "token-of-sixteen", UUID(int=2))
@@ -145,6 +148,45 @@ def test_a_lane_that_left_the_pool_is_not_shown_any_more():
         ("tayho_lane_next_nonce", label): 2**60,
         ("tayho_lane_open", label): 0,
     }
+
+
+def test_what_the_engine_saw_is_counted_and_timed():
+    """Goal: answers by class, holds and ends can be watched, and how long the way out and to the end takes. Method:
+    tell it twice, once of nothing, once of a clock that was set back."""
+    metrics = Metrics()
+    metrics.transactions.observe(TxHappening.ANSWERED, "nonce_too_low", 2)
+    metrics.transactions.observe(TxHappening.ANSWERED, "nonce_too_low", 1)
+    metrics.transactions.observe(TxHappening.HELD, "underfunded", 0)
+    metrics.transactions.observe_seconds(Stage.FINAL, 40.0)
+    metrics.transactions.observe_seconds(Stage.FINAL, -1.0)
+    found = samples(metrics)
+    counted = {key: value for key, value in found.items() if key[0] == "tayho_transactions_total"}
+    assert counted == {("tayho_transactions_total", (("label", "nonce_too_low"), ("what", "answered"))): 3}
+    assert found["tayho_transaction_seconds_sum", (("stage", "final"),)] == 40
+    assert found["tayho_transaction_seconds_count", (("stage", "final"),)] == 2
+
+
+def test_a_pool_is_shown_as_it_stands():
+    """Goal: lanes and lineages by state and hold, without ghosts of before. Method: show two lanes, then one, of which
+    no node was asked yet; then forget."""
+    metrics = Metrics()
+    one, gone = Address(b"\x01" * 20), Address(b"\x02" * 20)
+    lane = LaneGauges(latest_nonce=4, pending_nonce=5, balance_wei=10**18, held=1, oldest_open_seconds=7.5)
+    metrics.transactions.show({one: lane, gone: lane}, {("signed", "underfunded"): 1, ("broadcast", ""): 2})
+    unasked = LaneGauges(latest_nonce=None, pending_nonce=5, balance_wei=None, held=0, oldest_open_seconds=None)
+    metrics.transactions.show({one: unasked}, {("broadcast", ""): 2})
+    shown = {
+        key: value for key, value in samples(metrics).items() if key[0].startswith(("tayho_lane_", "tayho_lineages"))
+    }
+    label = (("signer", one.checksummed),)
+    assert {key: value for key, value in shown.items() if key[1]} == {
+        ("tayho_lane_pending_nonce", label): 5,
+        ("tayho_lane_held", label): 0,
+        ("tayho_lane_oldest_open_seconds", label): 0,
+        ("tayho_lineages", (("hold", ""), ("state", "broadcast"))): 2,
+    }
+    metrics.transactions.forget()
+    assert not [key for key in samples(metrics) if key[0].startswith("tayho_lane_") or key[0] == "tayho_lineages"]
 
 
 def test_two_registries_never_meet():

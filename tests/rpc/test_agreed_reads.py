@@ -86,7 +86,9 @@ async def test_a_revert_needs_a_majority() -> None:
 async def test_estimates_may_differ_and_only_their_success_is_voted_on() -> None:
     """Goal: two implementations that estimate differently still agree. Method: three estimates; then two reverts."""
     call = methods.estimate_gas(REQUEST, "latest")
-    assert await reads(*({call.method: gas} for gas in ("0x5208", "0x5209", "0x520a"))).ask(call) == 0x5208
+    assert await reads(*({call.method: gas} for gas in ("0x5208", "0x5209", "0x520a"))).ask(call) in range(
+        0x5208, 0x520B
+    )
     revert = Reverted(3, "execution reverted", endpoint="node", method=call.method, data=b"")
     with pytest.raises(Reverted):
         await reads({call.method: revert}, {call.method: "0x5208"}, {call.method: revert}).ask(call)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from rpc.ballots import Agreed, AgreedRevert, Poll, majority_of
 from rpc.errors import EndpointFault, Malformed, NoQuorum, Reverted, RpcError, RpcRefused, is_passing
 from rpc.methods import CallRequest
 from tests.rpc import examples
+from tests.rpc.blocks import block
 from tests.rpc.voting import away, forgeries_of
 
 RECEIPT = schemas.receipt(examples.receipt())
@@ -55,6 +58,36 @@ def test_errors_that_agree_are_no_truth_of_a_receipt() -> None:
     """Goal: what is refused everywhere is not decided. Method: the same refusal, and the same revert, three times."""
     for error in (REFUSED, Reverted(3, "execution reverted"), UNREADABLE):
         assert isinstance(poll([error] * 3).verdict(), NoQuorum)
+
+
+WHOLE = block(Random(1), 1).header
+LEFT_OUT = evolve(WHOLE, mix_hash=None, nonce=None)
+HEADER_CALL = methods.block_by_number(WHOLE.number)
+
+
+@pytest.mark.parametrize("order", list(permutations([WHOLE, LEFT_OUT, evolve(WHOLE, difficulty=None)])))
+def test_a_header_without_proof_of_work_is_the_same_header(order: tuple[Any, ...]) -> None:
+    """Goal: an honest node that leaves out what the hash settles anyway is no dissenter. Method: a whole header and two
+    that leave out other fields of it, in every order; the agreed one is whole."""
+    verdict = poll(list(order), HEADER_CALL).verdict()
+    assert isinstance(verdict, Agreed)
+    assert (verdict.value, verdict.dissenters) == (WHOLE, ())
+
+
+def test_what_a_header_leaves_out_hides_no_lie() -> None:
+    """Goal: only what the hash settles may be left out. Method: headers that leave out a field and forge another, of
+    every name; one that leaves out and one that tells a false one; and two that nobody can complete."""
+    for name, forged in forgeries_of(LEFT_OUT).items():
+        if name in ("mix_hash", "nonce"):
+            continue
+        verdict = poll([forged, WHOLE, WHOLE], HEADER_CALL).verdict()
+        assert (verdict.value, verdict.dissenters) == (WHOLE, ("a",)), name
+        assert isinstance(poll([forged, WHOLE, away("c")], HEADER_CALL).verdict(), NoQuorum), name
+    false = evolve(WHOLE, mix_hash=b"\1" * 32)
+    verdict = poll([false, LEFT_OUT, WHOLE], HEADER_CALL).verdict()
+    assert (verdict.value, verdict.dissenters) == (WHOLE, ("a",))
+    assert isinstance(poll([false, LEFT_OUT, away("c")], HEADER_CALL).verdict(), NoQuorum)
+    assert poll([false, LEFT_OUT, LEFT_OUT], HEADER_CALL).verdict().value == LEFT_OUT
 
 
 def test_null_is_a_vote() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rpc.health import STICKINESS, Health, Preference, Ranked, lags_of
+from rpc.health import DISSENT_DOUBT, LIE_DOUBT, STICKINESS, Health, Preference, Ranked, lags_of
 from rpc.latency import SECONDS_MAX, LatencyHistogram
 
 METHOD = "eth_call"
@@ -44,6 +44,23 @@ def test_faults_are_forgiven_with_time() -> None:
     scores = [failed.score(METHOD, 0, now) for now in (0, 20, 200)]
     assert scores == sorted(scores)
     assert scores[0] < scores[2] / 2
+
+
+def test_who_is_contradicted_is_asked_later_for_a_while() -> None:
+    """Goal: a dissent costs rank at every method, a proven lie much more, however quick the endpoint is; time forgives,
+    and no number of them makes a score vanish. Method: the same endpoint, doubted so, now and later."""
+    plain, doubted, liar = seen(0.02), seen(0.02), seen(0.001, answers=10_000)
+    doubted.doubt.add(DISSENT_DOUBT, 0)
+    liar.doubt.add(LIE_DOUBT, 0)
+    for method in (METHOD, "eth_getLogs"):
+        scores = [each.score(method, 0, 0) for each in (plain, doubted, liar)]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > STICKINESS * scores[1] > STICKINESS**2 * scores[2]
+    assert doubted.doubt.at(600) == DISSENT_DOUBT / 2
+    assert doubted.doubt.at(36_000) < 1e-9
+    for _ in range(100_000):
+        liar.doubt.add(LIE_DOUBT, 1)
+    assert liar.score(METHOD, 0, 1) > 1e-4
 
 
 def test_a_method_that_fails_does_not_condemn_the_others() -> None:

@@ -6,7 +6,7 @@ The liar answers first, so that it is heard before the honest two decide.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 import trio
@@ -24,6 +24,7 @@ from rpc.pool import ReadPool
 from rpc.quorum import Quorum
 from rpc.reads import Call
 from rpc.truth import ChainTruth
+from tayho.voters import truth_of
 from tests.rpc.faulty_server import Request
 from tests.rpc.front.front import Front, Json, answer_with, fronts, nodes
 from tests.rpc.front.ground import ACCOUNT, CHAIN_ID, Ground, ground
@@ -221,3 +222,33 @@ async def look(pool: ReadPool, base: Ground) -> Any:
     return await ChainTruth(quorum, Heads(quorum)).look(
         [base.transaction], [ACCOUNT], confirmations=DEPTH, lookback=DEPTH
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "lie", "doubts"),
+    [
+        ("eth_getTransactionReceipt", lambda receipt: receipt | {"gasUsed": "0x5"}, True),
+        ("eth_getBlockReceipts", lambda receipts: [each | {"status": "0x0"} for each in receipts], True),
+        ("eth_getTransactionReceipt", lambda receipt: None, False),
+    ],
+    ids=["outvoted", "refuted", "lagging"],
+)
+async def test_who_is_contradicted_loses_its_rank(base: Ground, method: str, lie: Lie, doubts: bool) -> None:
+    """Goal: a liar is asked last, for whatever. Method: the first of three tells another receipt than two, or receipts
+    of a block that the block refutes, and then has a lower score and no more ordinary reads; one that has no receipt
+    yet only lags, and keeps its place."""
+    async with nodes(base) as both, fronts(both, 3) as endpoints:
+        urls = [endpoint.url for endpoint in endpoints]
+        async with ReadPool.open(urls, chain_id=CHAIN_ID, head_poll_seconds=None) as pool:
+            truth = truth_of(pool.members, on_dissent=pool.note_dissent, on_lie=pool.note_lie)
+            await pool.ask(methods.block_number())
+            lying(endpoints, 0, method, cast("Any", lie))
+            await truth.look([base.transaction], [], confirmations=DEPTH, lookback=DEPTH)
+            first, *others = pool.status()
+            assert bool(first.dissents) == doubts
+            assert all(other.dissents == 0 for other in others)
+            asked = endpoints[0].asked("eth_blockNumber")
+            await pool.ask(methods.block_number())
+            if doubts:
+                assert all(first.score < other.score for other in others)
+                assert endpoints[0].asked("eth_blockNumber") == asked

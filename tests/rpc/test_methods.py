@@ -68,9 +68,26 @@ def test_answers_about_something_else_are_refused() -> None:
         (methods.block_by_hash(HASH), examples.block()),
         (methods.block_by_number(17), examples.block()),
         (methods.fee_history(1, "latest", [10, 50]), examples.fee_history(gasUsedRatio=[0, 1])),
+        (methods.fee_history(2, 17, [10, 50]), examples.fee_history(gasUsedRatio=[0, 1])),
     ]:
         with pytest.raises(Unreadable, match="asked for"):
             call.parse(answer)
+
+
+def test_a_fee_history_ends_at_the_block_asked() -> None:
+    """Goal: fees of other blocks are not taken for the present market. Method: the block asked, and no block at all."""
+    history = methods.fee_history(2, 16, [10, 50]).parse(examples.fee_history(gasUsedRatio=[0, 1]))
+    assert history.oldest_block == 15
+    nothing = {"oldestBlock": "0x0", "baseFeePerGas": ["0x7"], "gasUsedRatio": [], "reward": []}
+    assert methods.fee_history(2, 16, [50]).parse(nothing).reward_wei == ()
+
+
+def test_a_gas_price_is_a_quantity() -> None:
+    """Goal: a price is read strictly. Method: a quantity; a number, a padded one and nothing."""
+    assert methods.gas_price().parse("0x3b9aca00") == 10**9
+    for wrong in (7, "0x07", "7", None, "0x" + "f" * 65):
+        with pytest.raises(Unreadable):
+            methods.gas_price().parse(wrong)
 
 
 def test_logs_outside_the_question_are_refused() -> None:

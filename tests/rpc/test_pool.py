@@ -11,7 +11,9 @@ from rpc import methods
 from rpc.errors import EndpointFault, Reverted, RpcRefused
 from rpc.member_status import HedgeSeen
 from rpc.method_traits import METHOD_CLASSES
+from rpc.observation import Observation
 from rpc.pool import ReadPool
+from rpc.quorum import Quorum
 from rpc.reads import Call
 from tests.rpc import examples
 from tests.rpc import faulty_server as faulty
@@ -374,3 +376,19 @@ async def test_a_cancelled_probe_is_made_again() -> None:
         asked[0].otherwise = faulty.answer("0x10")
         assert await member.ask(HEAD) == 16
         assert pool.status()[0].is_live
+
+
+async def test_two_endpoints_of_one_host_have_names_of_their_own() -> None:
+    """Goal: hidden keys mix up no two endpoints, and give nobody two votes. Method: one server under two paths and
+    another beside it: three names in status and observations; a quorum of them is refused."""
+    async with servers(2) as (one, other):
+        seen: list[Observation] = []
+        urls = [f"{one.url}/v2/first-key", f"{one.url}/v2/second-key", other.url]
+        async with pool_of(urls, observer=seen.append) as pool:
+            names = [member.endpoint for member in pool.status()]
+            assert names == [f"{one.url}/…", f"{one.url}/… #2", other.url]
+            for member in pool.members:
+                await member.ask(methods.block_number())
+            assert {each.endpoint for each in seen} == set(names)
+            with pytest.raises(ValueError, match="stands twice"):
+                Quorum(pool.members)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+from attrs import evolve
 from eth_utils.crypto import keccak
 
 from rpc import methods, proofs
+from rpc.ballots import Agreed, Vote
+from rpc.block_proofs import proven_block
 from rpc.endpoint import Endpoint
+from rpc.errors import RpcRefused
+from rpc.projections import voted
+from rpc.proof_errors import ProofRefuted
 from rpc.proven import ProvenReads
 from rpc.provenance import Refutation
 from rpc.reads import Call
+from rpc.receipt_checks import Claim, ReceiptChecks
 from rpc.transaction_bytes import contract_address
-from rpc.values import Header
+from rpc.values import Header, Receipt
 from tayho.custody.recovery import recovered
 from tayho.local.anvil import Chain, anvil
 from tests.rpc.proven_world import Majority
 from tests.rpc.test_real_node import ACCOUNT, CHAIN_ID, LOGS_ALWAYS, NOBODY, SENDER, deployment
+from tests.waiting import until
 
 FEES = {"maxFeePerGas": 10**10, "maxPriorityFeePerGas": 2}
 BLOB = b"\0" * 4096 * 32
@@ -121,3 +131,47 @@ async def test_accounts_of_a_real_node_are_proven(node_url: str) -> None:
         assert (nothing.value.nonce, nothing.value.balance_wei, nothing.by) == (0, 0, endpoint.shown)
         contract = await reads.account(contract_address(SENDER, 0), header.hash, [3, 4])
         assert [(item.slot, item.value) for item in contract.value.storage] == [(3, 9), (4, 0)]
+
+
+async def test_a_block_of_either_node_is_proven(node_url: str) -> None:
+    """Goal: what two implementations tell of a block hashes alike. Method: blocks with a transfer, a creation that logs
+    and a failure, on each node: header, transactions and receipts, which one of them gives one by one only; the
+    receipt is proven, and a forgery of it refuted. Then as the reconciler asks: where the method is served."""
+    async with Endpoint.open(node_url, chain_id=CHAIN_ID) as endpoint:
+        raws = [
+            signed(0, FEES | {"to": NOBODY, "value": 7, "type": 2}),
+            signed(1, FEES | {"data": deployment(LOGS_ALWAYS), "type": 2}),
+            signed(2, FEES | {"data": bytes.fromhex("fe"), "type": 2}),
+        ]
+        claims: list[Claim] = []
+        for raw in raws:
+            name = bytes(keccak(raw))
+            # Hardhat answers the send of a failing transaction with its failure.
+            with suppress(RpcRefused):
+                await endpoint.ask(methods.send_raw_transaction(raw))
+            receipt = await _mined(endpoint, name)
+            full = await endpoint.ask(methods.block_in_full(receipt.block_hash))
+            assert full is not None
+            proven = proven_block(full, [receipt], {name}, recovered)
+            proven.check(name, voted(receipt))
+            with pytest.raises(ProofRefuted, match=r"status|contractAddress"):
+                proven.check(name, evolve(voted(receipt), status=1 - (receipt.status or 0)))
+            vote = Vote(endpoint.shown, receipt, 0)
+            claims.append(Claim(name, Agreed(receipt, (vote,), ()), voted(receipt), full.header))
+        checked = await ReceiptChecks([endpoint], recovered).check(claims)
+        is_served = "anvil" in (await endpoint.ask(methods.client_version()))
+        assert len(checked.proven_by) == (len(raws) if is_served else 0), checked.reasons
+        assert checked.refutations == []
+
+
+async def _mined(endpoint: Endpoint, name: bytes) -> Receipt:
+    """The receipt, once the block that was made for it is there."""
+    found: list[Receipt] = []
+
+    async def is_there() -> bool:
+        receipt = await endpoint.ask(methods.transaction_receipt(name))
+        found.extend([] if receipt is None else [receipt])
+        return bool(found)
+
+    await until(is_there, what=f"0x{name.hex()} to be mined")
+    return found[0]

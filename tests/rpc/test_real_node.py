@@ -82,6 +82,7 @@ async def test_a_transaction_from_nonce_to_receipt(node_url: str) -> None:
         assert await node.ask(methods.transaction_count(SENDER, "pending")) == 0
         assert await node.ask(methods.balance(NOBODY, genesis.hash)) == 0
         assert await node.ask(methods.max_priority_fee_per_gas()) > 0
+        assert await node.ask(methods.gas_price()) > 0
         request = CallRequest(SENDER, NOBODY, value_wei=5, max_fee_per_gas_wei=10**10, max_priority_fee_per_gas_wei=1)
         # The search of one of them ends one above.
         assert await node.ask(methods.estimate_gas(request)) in {21_000, 21_001}
@@ -100,7 +101,8 @@ async def test_a_transaction_from_nonce_to_receipt(node_url: str) -> None:
         assert receipt.effective_gas_price_wei == header.base_fee_per_gas_wei + 1
         assert await node.ask(methods.balance(NOBODY, "latest")) == 5
         assert await node.ask(methods.balance(NOBODY, 0)) == 0
-        history = await node.ask(methods.fee_history(2, "latest", [50]))
+        history = await node.ask(methods.fee_history(2, 1, [50]))
+        assert history == await node.ask(methods.fee_history(2, "latest", [50]))
         assert history.base_fee_per_gas_wei[1] == header.base_fee_per_gas_wei
         assert history.reward_wei[1] == (1,)
 

@@ -46,7 +46,7 @@ class Launched:
 @contextmanager
 def launched(prepare: Callable[[Path], Service]) -> Generator[Launched]:
     """Run the service that `prepare` makes of a new folder."""
-    with throw_away_folder(_memory()) as folder:
+    with throw_away_folder(memory_folder()) as folder:
         service = prepare(folder)
         server = Launched(service, start(service))
         try:
@@ -74,7 +74,7 @@ def _stop(service: Service, process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _memory() -> Path | None:
+def memory_folder() -> Path | None:
     """A file system in memory with room, in which programs may run; else the usual place for temporary files."""
     if not os.access(_MEMORY, os.W_OK):
         return None

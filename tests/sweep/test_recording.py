@@ -22,6 +22,16 @@ NOT_SWEPT: Final[Mapping[str, str]] = {
     "addDelayedJob": "first-run times are PostgreSQL's: only what is due is published",
     "addStandardJob": "every record carries a priority",
     "getState": "asked of a Redis below 6.0.6 alone, which readiness refuses",
+    **dict.fromkeys(
+        ["coordination/revive.permit_revival", "coordination/revive.revive"],
+        "no job of the play has a chain that takes its end back; the next tick of transactions asks for what is left, "
+        "which tests/transactions/test_reorganisations.py has die in between",
+    ),
+    **dict.fromkeys(
+        ["coordination/releases.release_lineages", "coordination/releases.let_go_of_lineage_if_current"],
+        "no job of the play has a nonce that another used, or a signer without its role; the next tick, "
+        "or the next attempt, asks again, which tests/crash/test_lane_steps.py has die in between",
+    ),
     "retryJob": "for a retry without a wait: the publisher gives every record a backoff",
 }
 

@@ -22,6 +22,7 @@ from tayho.transactions.executor import Executor
 from tayho.transactions.journal import Journal
 from tayho.transactions.lanes import register_lanes
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import TransactionSettings
 from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, ROLE, Plane, plane
@@ -110,10 +111,10 @@ async def engine(plane: Plane, chain: LocalChain) -> AsyncIterator[Engine]:
     async with Endpoint.open(chain.url, chain_id=CHAIN_ID) as node:
         await register_lanes(plane.database, node, settings, SIGNERS)
         with open_custody(signer_keys, journal_keys, policy) as custody:
-            broadcaster = Broadcaster(node, "node")
-            executor = Executor(plane.database, plane.coordination, custody, node, broadcaster, settings, SIGNERS)
+            sending = Sending(Broadcaster(node, "node"))
+            executor = Executor(plane.database, plane.coordination, custody, node, sending, settings, SIGNERS)
             reconciler = Reconciler(
-                plane.database, plane.coordination, custody, truth_of([node]), broadcaster, executor, settings
+                plane.database, plane.coordination, custody, truth_of([node]), sending, executor, settings
             )
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(executor.run)

@@ -18,13 +18,14 @@ from rpc.reads import Reads
 from tayho.kernel.jobs import Attempt, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
 from tayho.kernel.steps import on_step
 from tayho.kinds import Actionable, Call, Revalidation
-from tayho.protocol import abi, artifacts
+from tayho.protocol import abi, artifacts, counter
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import BroadcastDoubtful
-from tayho.transactions.executor import execute_or_postpone
+from tayho.transactions.executor import Executor, execute_or_postpone
+from tayho.transactions.sending import Sending
+from tayho.transactions.simulation import FRESH_SECONDS, Foreseen
 from tayho.transactions.types import Allocation, Lineage, Persistence, WouldRevert
 from tests.invariants import check_invariants
-from tests.transactions.conftest import Engine, any_call
+from tests.transactions.conftest import SIGNERS, Engine, any_call
 
 T = TypeVar("T")
 
@@ -143,14 +144,15 @@ async def test_signed_is_sent_as_the_identical_bytes(engine: Engine) -> None:
 
 async def test_a_lost_answer_is_resumed_with_the_same_bytes(engine: Engine) -> None:
     """Goal: a timeout never proves rejection. Method: the node takes the bytes and its answer is lost; the attempt
-    fails
-    and keeps the lineage; the next one hears `already known` or finds it mined; one effect."""
+    ends as confirming, its member in doubt, and the reconciler hears `already known` or finds it mined; one effect."""
     (attempt,) = await engine.attempts(1)
-    healthy = engine.executor._broadcaster  # pyright: ignore[reportPrivateUsage]
-    engine.executor._broadcaster = Broadcaster(LosesAnswers(engine.node), "node")  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(BroadcastDoubtful):
-        await _execute(engine, attempt)
-    engine.executor._broadcaster = healthy  # pyright: ignore[reportPrivateUsage]
+    healthy = engine.executor._sending  # pyright: ignore[reportPrivateUsage]
+    engine.executor._sending = Sending(Broadcaster(LosesAnswers(engine.node), "node"))  # pyright: ignore[reportPrivateUsage]
+    assert await _execute(engine, attempt) == Ended()
+    assert await engine.plane.state(attempt.job_id) == "confirming"
+    async with engine.plane.database.connection() as connection:
+        assert await connection.fetchval("SELECT state FROM transactions.members") == "ambiguous"
+    engine.executor._sending = healthy  # pyright: ignore[reportPrivateUsage]
     assert len(await _members(engine)) == 1
     await engine.tick_and_mine(3)
     assert await engine.plane.state(attempt.job_id) == "completed"
@@ -172,6 +174,20 @@ async def test_broadcast_is_looked_up_before_it_is_sent_again(engine: Engine) ->
     assert await engine.plane.state(attempt.job_id) == "confirming"
 
 
+class NamesItsErrors(Kind):
+    """Knows the ABI of what it calls."""
+
+    def revert_reason(self, data: bytes) -> str | None:
+        return counter.CounterRecordOnce().revert_reason(data)
+
+
+class StumblesOverItsErrors(Kind):
+    """Raises on data that it did not expect."""
+
+    def revert_reason(self, data: bytes) -> str | None:
+        raise ValueError(data)
+
+
 async def test_a_call_that_reverts_takes_no_nonce(engine: Engine) -> None:
     """Goal: TX-11. Method: an event id that is recorded already; the contract's own words are the reason."""
     event = os.urandom(32)
@@ -181,6 +197,11 @@ async def test_a_call_that_reverts_takes_no_nonce(engine: Engine) -> None:
     outcome = await _execute(engine, second, Kind(_once(engine, event)))
     assert isinstance(outcome, NotActionable)
     assert "revert" in outcome.reason
+    outcome = await _execute(engine, second, NamesItsErrors(_once(engine, event)))
+    assert outcome == NotActionable(f"would revert: AlreadyRecorded(jobId=0x{event.hex()})")
+    outcome = await _execute(engine, second, StumblesOverItsErrors(_once(engine, event)))
+    assert isinstance(outcome, NotActionable)
+    assert outcome.reason.startswith("would revert: ")
     async with engine.plane.database.connection() as connection:
         assert await connection.fetchval("SELECT sum(next_nonce - first_nonce) FROM transactions.lanes") == 1
 
@@ -292,3 +313,76 @@ async def _set_automine(engine: Engine, *, on: bool) -> None:
     await engine.node.ask(Question("evm_setAutomine", (on,), lambda _: None, is_write=True))
     if on:
         await engine.node.ask(Question("anvil_mine", ("0x1",), lambda _: None, is_write=True))
+
+
+class Simulating:
+    """The node, with every simulation that is asked of it kept: who would send, and at which block."""
+
+    def __init__(self, node: Reads) -> None:
+        self._node = node
+        self.seen: list[tuple[str, str]] = []
+
+    async def ask(self, call: Question[T]) -> T:
+        return await self._node.ask(call)
+
+    async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+        self.seen += [(call.params[0]["from"], call.params[1]) for call in calls if call.method == "eth_estimateGas"]
+        return await self._node.ask_many(calls)
+
+
+@asynccontextmanager
+async def _simulating(engine: Engine) -> AsyncIterator[tuple[Executor, Simulating]]:
+    """An executor like the engine's, whose simulations are seen."""
+    watched = Simulating(engine.node)
+    executor = Executor(
+        engine.plane.database,
+        engine.plane.coordination,
+        engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
+        watched,
+        Sending(Broadcaster(engine.node, "node")),
+        engine.settings,
+        SIGNERS,
+    )
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(executor.run)
+        yield executor, watched
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_attempt_is_simulated_once_with_the_signer_who_signs(engine: Engine) -> None:
+    """Goal: TX-11 at the price of one simulation. Method: jobs one after the other, whose lanes come in turn; each is
+    simulated with its lineage's own signer, and a second time only where another lane was given."""
+    attempts = await engine.attempts(4)
+    async with _simulating(engine) as (executor, watched):
+        for attempt in attempts:
+            assert await executor.execute(Kind(any_call()), await engine.job(attempt), attempt) == Ended()
+    async with engine.plane.database.connection() as connection:
+        signers = await connection.fetch("SELECT signer FROM transactions.lineages ORDER BY allocated_at")
+    senders = [sender for sender, _ in watched.seen]
+    # The first may be out of step with the cursor: it is simulated again, with the signer who was given.
+    if len(senders) == len(attempts) + 1:
+        del senders[0]
+    assert senders == [f"0x{row['signer'].hex()}" for row in signers]
+
+
+async def test_a_simulation_of_an_old_block_or_another_signer_is_made_again(
+    engine: Engine,
+) -> None:
+    """Goal: nothing is signed on what was true long ago, or for somebody else. Method: the same allocation, signed with
+    a fresh simulation of its signer, with an old one, and with another signer's."""
+    (attempt,) = await engine.attempts(1)
+    lineage = await _allocated(engine, attempt)
+    other = next(signer for signer in SIGNERS if signer != lineage.signer)
+    async with _simulating(engine) as (executor, watched):
+        simulations = executor._simulations  # pyright: ignore[reportPrivateUsage]
+        fee_wei_max = engine.settings.fee_wei_max
+        fresh = await simulations.with_signer(lineage.signer, lineage.call, fee_wei_max)
+        others = await simulations.with_signer(other, lineage.call, fee_wei_max)
+        assert isinstance(fresh, Foreseen)
+        assert isinstance(others, Foreseen)
+        old = evolve(fresh, asked_at=fresh.asked_at - FRESH_SECONDS - 1)
+        for foreseen, made in ((fresh, 0), (old, 1), (others, 1), (None, 1)):
+            watched.seen.clear()
+            assert not isinstance(await executor.sign(lineage, foreseen), WouldRevert)
+            assert len(watched.seen) == made
+            assert {sender for sender, _ in watched.seen} <= {str(lineage.signer).lower()}

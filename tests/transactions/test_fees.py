@@ -17,14 +17,10 @@ from tayho.transactions.fees import (
     BASE_FEE_HEADROOM_BLOCKS,
     BASIS_POINTS,
     BLOB,
-    DYNAMIC,
     GAS_BUFFER_BASIS_POINTS,
     INTRINSIC_GAS,
-    LEGACY,
     SET_CODE,
     TIP_JUMP_MAX,
-    FeeCapped,
-    Market,
     base_fee_after,
     bounded_tip,
     buffered_gas,
@@ -35,11 +31,12 @@ from tayho.transactions.fees import (
     reserve_wei,
     tip_from,
 )
-from tayho.transactions.types import Fee
+from tayho.transactions.types import DYNAMIC, LEGACY, Fee, FeeCapped, Market
 
 WEI = st.one_of(st.integers(0, 40), st.integers(0, 10**13))
 CEILINGS = st.one_of(st.integers(1, 100), st.integers(1, 2 * 10**13))
 MARKETS = st.builds(Market, base_fee_wei=st.none() | WEI, tip_wei=WEI, block_number=st.just(1))
+CHEAP = Market(0, 0, 1)
 BUMPS = st.sampled_from([0, 1, 999, 1_000, 1_001, 1_250, 2_500, 10_000]) | st.integers(0, 30_000)
 # geth's pools: core/txpool/legacypool asks 10 %, core/txpool/blobpool 100 %.
 PERCENT_OF_NODES = {LEGACY: 10, DYNAMIC: 10, SET_CODE: 10, BLOB: 100}
@@ -199,6 +196,15 @@ def test_at_the_ceiling_the_tip_stays_the_markets() -> None:
     assert bumped(Fee(80, 3), market, 1_250, 100, DYNAMIC) == Fee(100, 20)
 
 
+def test_a_bump_may_reach_the_very_ceiling() -> None:
+    """Goal: the ceiling itself is allowed, one wei below is not enough. Method: a rise that ends exactly there, of the
+    max fee and of a blob fee."""
+    assert bumped(Fee(80, 8), CHEAP, 1_250, 90, DYNAMIC) == Fee(90, 9)
+    assert isinstance(bumped(Fee(80, 8), CHEAP, 1_250, 89, DYNAMIC), FeeCapped)
+    assert bumped(Fee(10, 1, 45), CHEAP, 1_250, 90, BLOB) == Fee(20, 2, 90)
+    assert isinstance(bumped(Fee(10, 1, 45), CHEAP, 1_250, 89, BLOB), FeeCapped)
+
+
 def test_one_wei_rises_too() -> None:
     """Goal: rounding up never leaves a field where it was. Method: fields so small that a tenth is nothing."""
     assert bumped(Fee(2, 0), Market(0, 0, 1), 1_000, 100, DYNAMIC) == Fee(6, 1)
@@ -254,6 +260,11 @@ def test_a_tip_never_jumps_a_thousandfold(tip: int, usual: list[int]) -> None:
     bounded = bounded_tip(tip, usual)
     assert bounded <= tip
     assert bounded == tip or (usual and bounded <= TIP_JUMP_MAX * max(*usual, 1))
+
+
+def test_free_tips_leave_room_for_others() -> None:
+    """Goal: a chain whose tips were 0 is not held at 0. Method: the bound after tips of nothing."""
+    assert bounded_tip(10**9, [0, 0, 0]) == TIP_JUMP_MAX
 
 
 def test_a_real_rise_passes_in_a_few_blocks() -> None:

@@ -12,13 +12,14 @@ from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
 from rpc import methods
-from rpc.errors import EndpointFault, NoQuorum, RpcError, Transport
+from rpc.errors import EndpointFault, NoQuorum, RpcError, RpcRefused, Transport
 from rpc.member import Member
 from rpc.reads import Call as Question
 from rpc.reads import Reads
 from rpc.values import Header, Log, Receipt
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tayho.voters import truth_of
 from tests.rpc.voting import fields_voted, forgeries_of
@@ -31,7 +32,10 @@ Lie = Callable[[Question[Any], Any], Any]
 
 @define
 class Turns:
-    """Lets the first voter answer each round first: a dissent that comes after the decision is cut off, unnamed."""
+    """Lets the first voter answer each round first: a dissent that comes after the decision is cut off, unnamed.
+
+    Only what all are asked has rounds.
+    """
 
     rounds: list[trio.Event] = field(factory=list)
 
@@ -59,12 +63,17 @@ class Voter:
         return answer
 
     async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+        if calls[0].method in ("eth_getBlockReceipts", "eth_getBlockByHash"):
+            return self._told(calls, await self.node.ask_many(calls))
         turn = self.turns.of(self.asked)
         self.asked += 1
         if not self.is_first:
             await turn.wait()
         answers = await self.node.ask_many(calls)
         turn.set()
+        return self._told(calls, answers)
+
+    def _told(self, calls: Sequence[Question[T]], answers: Sequence[T | RpcError]) -> list[T | RpcError]:
         return [cast("T | RpcError", self.lie(call, one)) for call, one in zip(calls, answers, strict=True)]
 
 
@@ -74,7 +83,7 @@ def reconciler(engine: Engine, *voters: Member) -> Reconciler:
         engine.plane.coordination,
         engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
         truth_of(voters),
-        Broadcaster(engine.node, "node"),
+        Sending(Broadcaster(engine.node, "node")),
         engine.executor,
         engine.settings,
     )
@@ -104,12 +113,17 @@ def away(_: Question[Any], answer: Any) -> Any:
     return EndpointFault("away", Transport("connection refused"))
 
 
+def hide(call: Question[Any], answer: Any) -> Any:
+    """No receipts of whole blocks: like a node that does not know the method."""
+    return RpcRefused(-32601, "not served") if call.method == "eth_getBlockReceipts" else answer
+
+
 def none_for(method: str) -> Lie:
     return lambda call, answer: None if call.method == method and call.params[0] != "latest" else answer
 
 
 def nonce_plus(by: int) -> Lie:
-    return lambda call, answer: answer + by if call.method == "eth_getTransactionCount" else answer
+    return lambda call, answer: max(answer + by, 0) if call.method == "eth_getTransactionCount" else answer
 
 
 def jumping(height: int) -> Lie:
@@ -232,8 +246,8 @@ async def test_two_liars_that_differ_decide_nothing(engine: Engine) -> None:
 
 async def test_a_receipt_that_one_liar_invents_ends_nothing(engine: Engine) -> None:
     """Goal: an effect that never was is not believed. Method: a signed transaction that no node has; one of three
-    tells a receipt of it in a true, deep block. Then two of three do: a majority of liars is believed, which is the
-    limit of votes."""
+    tells a receipt of it in a true, deep block, then two of three do: the block itself has no such transaction. Where
+    nobody shows the block, a majority of liars is believed, which is the limit of votes."""
     _, model = await mined(engine, "model")
     await engine.reconciler.tick()
     (attempt,) = await engine.attempts(1, "never mined")
@@ -257,10 +271,16 @@ async def test_a_receipt_that_one_liar_invents_ends_nothing(engine: Engine) -> N
 
     async def tick(*lies: Lie) -> None:
         looking = reconciler(engine, *three(engine, *lies))
-        looking._broadcaster = Broadcaster(Refuses(), "node")  # pyright: ignore[reportPrivateUsage]
+        looking._sending = Sending(Broadcaster(Refuses(), "node"))  # pyright: ignore[reportPrivateUsage]
         await looking.tick()
+
+    def invent_and_hide(call: Question[Any], answer: Any) -> Any:
+        return hide(call, invent(call, answer))
 
     await tick(invent)
     assert await engine.state(lineage.lineage_id) == "signed"
     await tick(invent, invent)
+    await tick(invent_and_hide, invent_and_hide)
+    assert await engine.state(lineage.lineage_id) == "signed"
+    await tick(invent_and_hide, invent_and_hide, hide)
     assert await engine.state(lineage.lineage_id) == "mined"

@@ -16,7 +16,7 @@ from rpc import methods
 from rpc.errors import EndpointFault, Malformed, NoQuorum, RpcError, RpcRefused, Transport
 from rpc.member import Member
 from rpc.reads import Call as Question
-from rpc.reads import Reads
+from rpc.reads import Reads, Writes
 from storage.database import Database
 from tayho.kernel.jobs import Attempt, Ended
 from tayho.kernel.steps import on_step
@@ -24,6 +24,7 @@ from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.journal import Journal
 from tayho.transactions.reconciler import Reconciler
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage, Persistence, SignedMember
 from tayho.voters import truth_of
 from tests.coordination.test_races import PLANS, locked_before_the_middle, planning, turn_around, until_waiting
@@ -116,18 +117,18 @@ class Agrees:
         assert isinstance(raw, str)
         return cast("T", keccak(hexstr=raw))
 
-    async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
+    async def ask_in_turn(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
         return [await self.ask(call) for call in calls]
 
 
-def _reconciler(engine: Engine, voter: Member, writes: Reads | None = None) -> Reconciler:
+def _reconciler(engine: Engine, voter: Member, writes: Writes | None = None) -> Reconciler:
     """Another replica's reconciler over the same journal, with a view of the chain of its own."""
     return Reconciler(
         engine.plane.database,
         engine.plane.coordination,
         engine.executor._custody,  # pyright: ignore[reportPrivateUsage]
         truth_of([voter]),
-        Broadcaster(writes or engine.node, "node"),
+        Sending(Broadcaster(writes or engine.node, "node")),
         engine.executor,
         engine.settings,
     )
@@ -334,6 +335,30 @@ async def _finalise(_: Journal, database: Database, members: Sequence[SignedMemb
         )
 
 
+async def _supersede(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        await store.SUPERSEDE(
+            connection,
+            [member.lineage.lineage_id for member in members],
+            [os.urandom(32) for _ in members],
+            [1] * len(members),
+            [os.urandom(32) for _ in members],
+            ["another's"] * len(members),
+            "test",
+        )
+
+
+async def _hold_for_use(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        ids = [member.lineage.lineage_id for member in members]
+        await store.HOLD_FOR_USED_NONCE(connection, ids, ["used"] * len(ids))
+
+
+async def _lock(_: Journal, database: Database, members: Sequence[SignedMember]) -> None:
+    async with database.connection() as connection:
+        await store.LOCK_LINEAGES(connection, [member.lineage.lineage_id for member in members])
+
+
 async def _persist(journal: Journal, _: Database, members: Sequence[SignedMember]) -> None:
     """As fillers: a job's own rows would put the callers in order before they come to the lineages."""
     await journal.persist_many([Persistence(None, member) for member in members])
@@ -344,7 +369,10 @@ async def _persist(journal: Journal, _: Database, members: Sequence[SignedMember
     ("change", "is_persisted"),
     [
         pytest.param(change, is_persisted, id=change.__name__.strip("_"))
-        for change, is_persisted in ((_persist, False), (_mark, True), (_note, True), (_finalise, True))
+        for change, is_persisted in (
+            (_persist, False),
+            *((change, True) for change in (_mark, _note, _finalise, _supersede, _hold_for_use, _lock)),
+        )
     ],
 )
 async def test_whoever_changes_many_lineages_locks_them_in_one_order(

@@ -26,7 +26,7 @@ from tayho.transactions.reconcile_rules import (
     decide,
     inclusion_changes,
 )
-from tayho.transactions.round_robin import choose_lanes
+from tayho.transactions.round_robin import by_preference, choose_lanes
 from tayho.transactions.types import Fee, LaneStatus
 
 SIGNER = Address(b"\x01" * 20)
@@ -57,6 +57,21 @@ def test_lanes_are_chosen_in_turn_and_never_beyond_their_room(
     assert len(chosen) == min(wanted, sum(room.values()))
     assert all(taken[signer] <= room[signer] for signer in taken)
     assert not lanes or 0 <= moved < len(lanes)
+
+
+_SIGNERS = st.sampled_from([Address(bytes([number]) * 20) for number in range(1, 5)])
+
+
+@given(st.lists(st.tuples(_SIGNERS, st.none() | _SIGNERS), max_size=20))
+def test_preferences_change_who_gets_which_lane_and_nothing_else(pairs: list[tuple[Address, Address | None]]) -> None:
+    """Goal: the lane that was simulated with is the lane that signs, as often as can be, and no lane takes more nonces
+    than it was chosen for. Method: any choice and any wishes; without a wish the order is as it was."""
+    chosen, preferred = [one for one, _ in pairs], [wish for _, wish in pairs]
+    given_out = by_preference(chosen, preferred)
+    assert Counter(given_out) == Counter(chosen)
+    possible = sum((Counter(chosen) & Counter(wish for wish in preferred if wish is not None)).values())
+    assert sum(got == wish for got, wish in zip(given_out, preferred, strict=True)) >= possible
+    assert by_preference(chosen, [None] * len(chosen)) == tuple(chosen)
 
 
 def test_two_equal_lanes_take_turns_across_calls() -> None:

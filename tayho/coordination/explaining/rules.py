@@ -51,8 +51,8 @@ def _causes(facts: JobFacts, look: QueueLook | None) -> Iterator[_Found]:
         case "confirming":
             yield _Found(
                 Cause.CONFIRMING,
-                "Its transaction was given to the network and waits for its confirmations; no worker is held.",
-                "see `tayho jobs inspect` for the transaction; the reconciler ends the job",
+                "Its transaction is signed and kept: the reconciler sends it and waits for it; no worker is held.",
+                "ask `tayho tx explain` with this id what it waits for; `tayho jobs inspect` shows it whole",
             )
         case "pending_batch" | "batched":
             yield _Found(

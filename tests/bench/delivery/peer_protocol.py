@@ -29,14 +29,14 @@ async def _measured(prepared: Callable[[Settings], AbstractAsyncContextManager[B
     async with prepared(settings) as burn:
         click.echo("ready")
         await asyncio.to_thread(sys.stdin.readline)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
         began = time.perf_counter()
         done = await burn()
         seconds = time.perf_counter() - began
     click.echo(json.dumps({"done": done, "seconds": seconds}))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Standard input ends before we do only when the parent was killed; its servers are gone too, and some peers would
     wait for them for ever. Read by number: a lock on `sys.stdin` would be held at the interpreter's end."""
     while os.read(0, 1):

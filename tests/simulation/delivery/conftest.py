@@ -15,11 +15,11 @@ from tests.simulation.delivery.driver import Servers
 def servers() -> Iterator[Servers]:
     """One PostgreSQL and one Redis for all schedules of this process."""
     with postgres_server() as postgres, postgres.database(MIGRATED) as url, redis_server() as redis:
-        _trust(postgres)
+        trust(postgres)
         yield Servers(postgres.server, url, redis)
 
 
-def _trust(postgres: PostgresServer) -> None:
+def trust(postgres: PostgresServer) -> None:
     """Ask nobody for a password: a replica opens six connections, and each would hash for a fiftieth of a second."""
     (postgres.server.service.folder / "postgres" / "pg_hba.conf").write_text("host all all 127.0.0.1/32 trust\n")
     postgres.server.signal(signal.SIGHUP)

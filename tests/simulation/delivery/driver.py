@@ -34,11 +34,12 @@ from tests.services.launch import Launched
 from tests.services.proxy import FaultProxy, fault_proxy
 from tests.simulation.delivery.clockwork import DRAIN_SECONDS, DUE_SECONDS_MAX, KIND, ROLE, SETTINGS
 from tests.simulation.delivery.control import Control
-from tests.simulation.delivery.insisting import TRIES_SECONDS, insist
 from tests.simulation.delivery.model import Model, Wanted
 from tests.simulation.delivery.operations import REPLICAS_MAX, Schedule
-from tests.simulation.delivery.replica import CHAIN_ID, Doom, Replica, coordination_on, kill_at_step, queues_on
+from tests.simulation.delivery.replica import CHAIN_ID, Replica, coordination_on, queues_on
 from tests.simulation.delivery.stage import Stage
+from tests.simulation.dying import Doom, kill_at_step
+from tests.simulation.insisting import TRIES_SECONDS, insist
 from tests.simulation.invariants import check_always, check_published
 
 # How long everything may take to come to rest once nothing is broken any more. A machine under load needs most of it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import partial
 
 import trio
@@ -26,22 +25,9 @@ from tests.simulation.delivery.clockwork import (
     SETTINGS,
     STALLED_INTERVAL_SECONDS,
 )
+from tests.simulation.dying import RUNNING, Doom, Killed
 
 CHAIN_ID = 31337
-# Whose code is running, for the hook that kills at a step.
-RUNNING: ContextVar[Replica | None] = ContextVar("RUNNING", default=None)
-
-
-class Killed(BaseException):
-    """The replica died here. No handler of errors may take it."""
-
-
-@define
-class Doom:
-    """The step at which a replica dies, and how often it still passes it."""
-
-    step: str
-    passes: int
 
 
 @define(eq=False)
@@ -129,12 +115,14 @@ def coordination_on(database: Database, redis: RedisServer, environment: str) ->
     return Coordination(database, queues_on(redis, environment), CHAIN_ID, environment, SETTINGS)
 
 
-def queues_on(redis: RedisServer, environment: str) -> Callable[[str], DeliveryQueue]:
+def queues_on(
+    redis: RedisServer, environment: str, lock_seconds: float = LOCK_SECONDS
+) -> Callable[[str], DeliveryQueue]:
     queue = partial(
         DeliveryQueue,
         redis,
         prefix="{tayho}",
-        lock_seconds=LOCK_SECONDS,
+        lock_seconds=lock_seconds,
         stalled_interval_seconds=STALLED_INTERVAL_SECONDS,
     )
     made: dict[str, DeliveryQueue] = {}
@@ -145,10 +133,3 @@ def queues_on(redis: RedisServer, environment: str) -> Callable[[str], DeliveryQ
         return made[role]
 
     return queue_of
-
-
-def kill_at_step(name: str) -> None:
-    """For `on_step`: whichever replica's code is running."""
-    replica = RUNNING.get()
-    if replica is not None:
-        replica.pass_step(name)

@@ -7,39 +7,20 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-import time
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from functools import partial
 
-import hypothesis
 import pytest
-import structlog
-import trio
-from hypothesis import HealthCheck, Phase
 
 from tests.simulation.delivery.driver import Servers, driver
 from tests.simulation.delivery.operations import SCHEDULES, Schedule, parse
+from tests.simulation.playing import REPLAY, played, soak
 
 pytestmark = pytest.mark.services
 
-SOAK = "TAYHO_SOAK_SCHEDULES"
-SEED = "TAYHO_SOAK_SEED"
-REPLAY = "TAYHO_REPLAY"
 PARTS = 5
 SCHEDULES_ORDINARY = 100
-BASE_SEED = 20_261_201
-
-
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    """A hundred schedules of faults log more than anybody reads; a replayed one logs all."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("quiet")
@@ -47,17 +28,7 @@ def quiet() -> Iterator[None]:
 def test_random_schedules_come_to_rest_as_the_model_says(servers: Servers, part: int) -> None:
     """Goal: I6, I7, I8 and DLV-4 under any interleaving. Method: schedules drawn from a seed; every moment is checked
     in PostgreSQL while they run, and every job, effect and queue once they are at rest."""
-    count = int(os.environ.get(SOAK, SCHEDULES_ORDINARY)) // PARTS
-    base = int(os.environ.get(SEED, BASE_SEED))
-    done: Counter[str] = Counter()
-    began_at = time.monotonic()
-    try:
-        _property(lambda schedule: done.update(run(servers, schedule)), count, base + part)()
-    finally:
-        seconds = time.monotonic() - began_at
-        operations = done.total() - done["schedules"]
-        told = f"seed {base + part}: {done['schedules']} schedules, {operations} operations in {seconds:.0f} s"
-        _tell(f"{told}: {dict(done)}")
+    soak(part, PARTS, SCHEDULES, SCHEDULES_ORDINARY, partial(run, servers))
 
 
 # The smallest inputs of what was found, and of what chance seldom finds.
@@ -121,34 +92,4 @@ def run(servers: Servers, schedule: Schedule) -> Counter[str]:
             await one.run(schedule)
             return one.done
 
-    try:
-        return trio.run(main) + Counter(schedules=1)
-    except BaseException as error:
-        # No word of a schedule has a double quote or a dollar in it.
-        told = f'TAYHO_REPLAY="{schedule}"'
-        _tell(f"{told}\n{''.join(traceback.format_exception(error))}")
-        error.add_note(told)
-        raise
-
-
-def _tell(line: str) -> None:
-    """To whoever runs it with `-s`, and into the report of a failure."""
-    sys.stderr.write(f"\n{line}\n")
-    sys.stderr.flush()
-
-
-def _property(check: Callable[[Schedule], None], count: int, seed: int) -> Callable[[], None]:
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink) if SOAK not in os.environ else (Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @hypothesis.given(SCHEDULES)
-    def holds(schedule: Schedule) -> None:
-        check(schedule)
-
-    return holds
+    return played(main, schedule)
