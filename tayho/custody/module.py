@@ -13,6 +13,7 @@ from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
+from tayho.custody.pseudonyms import Pseudonyms, parse_pseudonyms
 from tayho.custody.recovery import recovered
 from tayho.custody.types import (
     Refusal,
@@ -31,11 +32,13 @@ __all__ = [
     "CustodyError",
     "JournalKeys",
     "KeysRefused",
+    "Pseudonyms",
     "SignerKeys",
     "SigningPolicy",
     "harden_process",
     "open_custody",
     "parse_journal_keys",
+    "parse_pseudonyms",
     "parse_signer_keys",
     "recovered",
 ]
