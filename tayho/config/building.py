@@ -54,6 +54,7 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         batch_block_share_basis_points=values[table.BATCH_BLOCK_SHARE_BASIS_POINTS],
         batch_max_gas=values.find(table.BATCH_MAX_GAS),
         protocol_address=values.find(table.PROTOCOL_ADDRESS),
+        batch_executor_address=values.find(table.BATCH_EXECUTOR_ADDRESS),
         http_bind=values[table.HTTP_BIND],
         engine_bind=values[table.ENGINE_BIND],
         engine_identity=values.find(table.ENGINE_IDENTITY_KEY),

@@ -85,6 +85,8 @@ class Settings:
     batch_max_gas: int | None
     # The contract whose intents this deployment takes and carries.
     protocol_address: Address | None
+    # None where no intents are relayed.
+    batch_executor_address: Address | None
     http_bind: Bind
     engine_bind: Bind
     # None only where no role is the engine.

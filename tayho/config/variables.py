@@ -265,6 +265,12 @@ PROTOCOL_ADDRESS = Variable(
     "the contract whose intents are taken and carried",
     need=Need.ENGINE,
 )
+BATCH_EXECUTOR_ADDRESS = Variable(
+    "BATCH_EXECUTOR_ADDRESS",
+    address(),
+    "the contract through which a relayer executes batches of intents; needs PROTOCOL_ADDRESS",
+    unset="no intents are relayed",
+)
 HTTP_BIND = Variable(
     "HTTP_BIND", bind(), "where health and metrics are served; port 0 takes any free one", "127.0.0.1:8080"
 )
@@ -348,6 +354,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     BATCH_BLOCK_SHARE_BASIS_POINTS,
     BATCH_MAX_GAS,
     PROTOCOL_ADDRESS,
+    BATCH_EXECUTOR_ADDRESS,
     HTTP_BIND,
     ENGINE_BIND,
     ENGINE_IDENTITY_KEY,
