@@ -78,6 +78,10 @@ class Coordination(Protocol):
         """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
         ...
 
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        ...
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:
