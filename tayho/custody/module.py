@@ -13,7 +13,8 @@ from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
-from tayho.custody.recovery import recovered
+from tayho.custody.recovery import lowered, recovered
+from tayho.custody.session_keys import LocalSessionKey, open_session_key
 from tayho.custody.types import (
     Refusal,
     Reservation,
@@ -31,10 +32,13 @@ __all__ = [
     "CustodyError",
     "JournalKeys",
     "KeysRefused",
+    "LocalSessionKey",
     "SignerKeys",
     "SigningPolicy",
     "harden_process",
+    "lowered",
     "open_custody",
+    "open_session_key",
     "parse_journal_keys",
     "parse_signer_keys",
     "recovered",
