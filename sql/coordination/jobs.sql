@@ -88,3 +88,8 @@ LIMIT $5;
 SELECT state, count(*) AS jobs FROM coordination.jobs
 WHERE chain_id = $1 AND environment = $2
 GROUP BY state;
+
+-- name: count_by_kind
+SELECT kind, state, count(*) AS jobs FROM coordination.jobs
+WHERE chain_id = $1 AND environment = $2
+GROUP BY kind, state;

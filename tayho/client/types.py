@@ -39,6 +39,8 @@ class IntentProgress:
     succeeded: bool | None = None
     reason: str | None = None
     accepted_at: datetime | None = None
+    # Since when it is in this state.
+    changed_at: datetime | None = None
 
     @property
     def is_final(self) -> bool:

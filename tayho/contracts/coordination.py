@@ -84,6 +84,10 @@ class Coordination(Protocol):
         """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
         ...
 
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        ...
+
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
         ...

@@ -42,6 +42,15 @@ class JobReader:
             rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
         return {row["state"]: row["jobs"] for row in rows}
 
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_KIND(connection, self._chain_id, self._environment)
+        found: dict[str, dict[str, int]] = {}
+        for row in rows:
+            found.setdefault(row["kind"], {})[row["state"]] = row["jobs"]
+        return found
+
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
         async with self._database.connection() as connection:

@@ -26,6 +26,7 @@ INSPECT = one("coordination/jobs.inspect")
 ATTEMPTS_OF_JOB = many("coordination/jobs.attempts_of_job")
 LIST_RECENT = many("coordination/jobs.list_recent")
 COUNT_BY_STATE = many("coordination/jobs.count_by_state")
+COUNT_BY_KIND = many("coordination/jobs.count_by_kind")
 
 DUE = one("coordination/outbox.due")
 CLAIM_DUE = many("coordination/outbox.claim_due")

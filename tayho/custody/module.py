@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import trio
 
 from tayho.custody.errors import CustodyError, KeysRefused
+from tayho.custody.fresh_keys import fresh_pool, fresh_session_key
 from tayho.custody.hardening import harden_process
 from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
@@ -35,6 +36,8 @@ __all__ = [
     "LocalSessionKey",
     "SignerKeys",
     "SigningPolicy",
+    "fresh_pool",
+    "fresh_session_key",
     "harden_process",
     "lowered",
     "open_custody",

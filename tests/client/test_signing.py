@@ -27,7 +27,7 @@ from tayho.client.actions import (
     withdraw,
 )
 from tayho.custody.errors import KeyWiped, SessionKeyRefused
-from tayho.custody.module import open_session_key, recovered
+from tayho.custody.module import fresh_pool, fresh_session_key, open_session_key, parse_signer_keys, recovered
 from tayho.intents.admission import S_MAX, examine
 from tayho.protocol import codec
 from tests.client.intents import ACCOUNT, DOMAIN, MARKET, local_key, signed_order
@@ -118,6 +118,16 @@ def test_a_session_key_shows_nothing_and_is_wiped_at_the_end() -> None:
     for bad in (bytearray(32), bytearray(b"\xff" * 32), bytearray(31)):
         with pytest.raises(SessionKeyRefused), open_session_key(bad):
             pass
+
+
+def test_fresh_keys_are_new_and_their_addresses_right() -> None:
+    """Goal: who is granted a role is who signs. Method: read the text of a pool back; two session keys differ."""
+    addresses, told = fresh_pool(2)
+    with fresh_session_key() as one, fresh_session_key() as other:
+        assert len({*addresses, one.address, other.address}) == 4
+    keys = parse_signer_keys(told)
+    assert keys.addresses == addresses
+    keys.wipe()
 
 
 def test_a_session_key_signs_digests_alone() -> None:
