@@ -650,7 +650,7 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text, 'result_missing'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
 );
 
@@ -729,6 +729,8 @@ CREATE TABLE transactions.lineages (
     to_address bytea NOT NULL,
     value_wei numeric(78,0) NOT NULL,
     call_data bytea NOT NULL,
+    gas_limit_min bigint DEFAULT 0 NOT NULL,
+    needs_result boolean DEFAULT false NOT NULL,
     state text NOT NULL,
     state_reason text,
     hold text,
@@ -749,8 +751,9 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
     CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_gas_limit_min_check CHECK ((gas_limit_min >= 0)),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
-    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
+    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text, 'result_missing'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
@@ -849,6 +852,7 @@ ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (j
 ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
 
 ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
+
 ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
@@ -991,7 +995,7 @@ CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN ((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data, gas_limit_min, needs_result ON transactions.lineages FOR EACH ROW WHEN ((((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data)) OR (old.gas_limit_min IS DISTINCT FROM new.gas_limit_min)) OR (old.needs_result IS DISTINCT FROM new.needs_result))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

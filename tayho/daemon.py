@@ -62,7 +62,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
-            transactions = await _transactions(settings, resources, coordination, custody, metrics)
+            transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain)
             ours = [kind for kind in kinds if kind.role in settings.roles]
             for kind in ours:
@@ -133,7 +133,12 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
 
 
 async def _transactions(
-    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None, metrics: Metrics
+    settings: Settings,
+    resources: Resources,
+    coordination: Coordination,
+    custody: Custody | None,
+    metrics: Metrics,
+    kinds: Sequence[Kind],
 ) -> Transactions | None:
     """The engine of a signing role, its lanes registered."""
     if custody is None or settings.signing_role is None or settings.tx_max_fee_per_gas_wei is None:
@@ -164,6 +169,7 @@ async def _transactions(
         await custody.signers(),
         metrics.transactions.observe,
         metrics.transactions.observe_seconds,
+        [kind for kind in kinds if isinstance(kind, OnChainKind) and kind.role == settings.signing_role],
     )
     try:
         await transactions.register()

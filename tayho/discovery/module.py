@@ -40,11 +40,8 @@ class Discovery:
 
     async def scan(self, kinds: Sequence[DiscoveringKind], scan_seconds: float, drain: Drain) -> None:
         """Look for the kinds' work until the drain is requested. Whatever a kind does, the process lives on."""
-        await scan([self.scanner(kind) for kind in kinds], scan_seconds, drain)
-
-    def scanner(self, kind: DiscoveringKind) -> Scanner:
-        """The looks of one kind, one at a time."""
-        return Scanner(kind, self._recorder, self._reads, self._observe)
+        scanners = [Scanner(kind, self._recorder, self._reads, self._observe) for kind in kinds]
+        await scan(scanners, scan_seconds, drain)
 
     async def findings(self, count_max: int) -> list[FindingRecord]:
         """The newest findings, the newest first. Raises StorageError."""

@@ -76,6 +76,7 @@ STEPS: frozenset[str] = frozenset(
         "replace.after_send",
         "replace.after_abandon",
         "hold.after_change",
+        "results.after_hold",
         "evidence.after_turn",
     }
 )

@@ -103,7 +103,7 @@ class _Stream(Protocol):
 
 
 class _Tls(Protocol):
-    def getpeercert(self, binary_form: bool) -> bytes | None: ...  # noqa: FBT001 - the standard library's own
+    def getpeercert(self, binary_form: bool) -> bytes | None: ...
 
 
 async def _bounded(response: httpx2.Response) -> bytes:
