@@ -115,6 +115,14 @@ class Coordination(Protocol):
         """Record many jobs, all or none. Raises as `enqueue`."""
         ...
 
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
+        ...
+
     async def wake_publishers(self) -> None:
         """Hint to every publisher that rows are due; a lost hint costs a poll.
 

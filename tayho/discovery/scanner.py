@@ -1,4 +1,4 @@
-"""The scanner: each discovering kind in a task of its own, so that one that fails or hangs keeps no other from its work."""
+"""The scanners: a task for each discovering kind, so that one that fails or hangs keeps no other from its work."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _parsed(body: bytes) -> object:
 
 
 def _signed_payload(document: object, signer: Address, recover: Recover) -> bytes:
-    envelope = cast("Mapping[str, object]", document) if isinstance(document, Mapping) else {}
+    envelope: Mapping[str, object] = cast("Mapping[str, object]", document) if isinstance(document, Mapping) else {}
     payload, signature = envelope.get("payload"), envelope.get("signature")
     if not isinstance(payload, str) or not isinstance(signature, str) or _SIGNATURE.fullmatch(signature) is None:
         raise SourceForged("the answer is not signed: expected payload and signature")
