@@ -2,6 +2,8 @@
 
 CREATE SCHEMA coordination;
 
+CREATE SCHEMA discovery;
+
 CREATE SCHEMA intents;
 
 CREATE SCHEMA tayho;
@@ -506,6 +508,37 @@ CREATE TABLE coordination.workers (
 )
 WITH (fillfactor=50);
 
+CREATE TABLE discovery.findings (
+    finding_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    name text NOT NULL,
+    detail text NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    hour_at timestamp with time zone NOT NULL,
+    CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
+    CONSTRAINT findings_once_an_hour UNIQUE (chain_id, environment, hour_at, kind, subject, name),
+    CONSTRAINT findings_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT findings_detail_check CHECK ((length(detail) <= 2000)),
+    CONSTRAINT findings_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+    CONSTRAINT findings_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 120)))
+);
+
+CREATE TABLE discovery.occasions (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    work_key text NOT NULL,
+    occasion integer NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT occasions_pkey PRIMARY KEY (chain_id, environment, work_key),
+    CONSTRAINT occasions_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT occasions_occasion_check CHECK ((occasion >= 1))
+)
+WITH (fillfactor=50);
+
 CREATE TABLE intents.children (
     batch_job_id uuid NOT NULL,
     child_index integer NOT NULL,
@@ -650,7 +683,7 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text, 'result_missing'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
 );
 
@@ -729,6 +762,8 @@ CREATE TABLE transactions.lineages (
     to_address bytea NOT NULL,
     value_wei numeric(78,0) NOT NULL,
     call_data bytea NOT NULL,
+    gas_limit_min bigint DEFAULT 0 NOT NULL,
+    needs_result boolean DEFAULT false NOT NULL,
     state text NOT NULL,
     state_reason text,
     hold text,
@@ -749,8 +784,9 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
     CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_gas_limit_min_check CHECK ((gas_limit_min >= 0)),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
-    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
+    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text, 'result_missing'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
@@ -849,6 +885,7 @@ ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (j
 ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
 
 ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
+
 ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
@@ -955,6 +992,14 @@ CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environme
 
 CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON discovery.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_count BEFORE UPDATE OF occasion ON discovery.occasions FOR EACH ROW WHEN ((new.occasion <> (old.occasion + 1))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_identity_immutable BEFORE UPDATE OF chain_id, environment, work_key ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_kept BEFORE DELETE ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER children_immutable BEFORE UPDATE OF batch_job_id, child_index, job_id, gas_stipend ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER children_kept BEFORE DELETE ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
@@ -991,7 +1036,7 @@ CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN ((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data, gas_limit_min, needs_result ON transactions.lineages FOR EACH ROW WHEN ((((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data)) OR (old.gas_limit_min IS DISTINCT FROM new.gas_limit_min)) OR (old.needs_result IS DISTINCT FROM new.needs_result))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

@@ -20,10 +20,11 @@ from storage.errors import StorageError
 from storage.migrations import migrate
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
-from tayho.coordination.types import Declared, Handler, WorkerSettings
+from tayho.coordination.types import Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, open_custody
+from tayho.discovery.module import Discovery
 from tayho.kernel.jobs import Attempt, Job, Outcome
-from tayho.kinds import Kind, OnChainKind
+from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepare
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
@@ -61,18 +62,20 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
-            transactions = await _transactions(settings, resources, coordination, custody, metrics)
+            transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain)
-            handlers = _handlers(kinds, parts)
-            declared = declared_by([kind for kind in kinds if kind.role in settings.roles])
+            ours = [kind for kind in kinds if kind.role in settings.roles]
+            for kind in ours:
+                prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
+            handlers = _handlers(ours, parts)
             async with face(parts) as serve:
-                await _run_tasks(parts, handlers, declared, serve)
+                await _run_tasks(parts, handlers, ours, serve)
 
 
 async def _run_tasks(
     parts: Parts,
     handlers: Mapping[str, Handler],
-    declared: Sequence[Declared],
+    kinds: Sequence[Kind],
     serve: Callable[[], Awaitable[None]],
 ) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
@@ -95,8 +98,10 @@ async def _run_tasks(
             tasks["retention"] = partial(coordination.retain, settings.job_retention_days, drain)
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
-        if declared:
+        if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
+        if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:
+            tasks["scanner"] = partial(_discovery(parts).scan, discovering, settings.scan_seconds, drain)
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
     log.info("stopped", reason=drain.reason)
@@ -128,7 +133,12 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
 
 
 async def _transactions(
-    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None, metrics: Metrics
+    settings: Settings,
+    resources: Resources,
+    coordination: Coordination,
+    custody: Custody | None,
+    metrics: Metrics,
+    kinds: Sequence[Kind],
 ) -> Transactions | None:
     """The engine of a signing role, its lanes registered."""
     if custody is None or settings.signing_role is None or settings.tx_max_fee_per_gas_wei is None:
@@ -159,6 +169,7 @@ async def _transactions(
         await custody.signers(),
         metrics.transactions.observe,
         metrics.transactions.observe_seconds,
+        [kind for kind in kinds if isinstance(kind, OnChainKind) and kind.role == settings.signing_role],
     )
     try:
         await transactions.register()
@@ -167,12 +178,24 @@ async def _transactions(
     return transactions
 
 
+def _discovery(parts: Parts) -> Discovery:
+    settings, resources = parts.settings, parts.resources
+    return Discovery(
+        resources.database,
+        parts.coordination,
+        settings.chain_id,
+        settings.environment,
+        settings.instance_id,
+        resources.truth.reads,
+        parts.metrics.scans.observe,
+    )
+
+
 def _handlers(kinds: Sequence[Kind], parts: Parts) -> dict[str, Handler]:
-    """What runs each kind of this process's roles."""
+    """What runs each of these kinds."""
     return {
         kind.name: parts.metrics.watched(kind.name, _handler(kind, parts.resources, parts.transactions))
         for kind in kinds
-        if kind.role in parts.settings.roles
     }
 
 

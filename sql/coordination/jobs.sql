@@ -66,6 +66,13 @@ FROM coordination.jobs AS jobs
 LEFT JOIN coordination.outbox AS outbox USING (job_id)
 WHERE jobs.job_id = $1;
 
+-- name: jobs_by_id
+SELECT
+    jobs.job_id, jobs.chain_id, jobs.environment, jobs.role, jobs.kind, jobs.idempotency_key, jobs.request,
+    jobs.generation, jobs.has_live_lineage, jobs.created_at
+FROM coordination.jobs AS jobs
+WHERE jobs.job_id = ANY ($1::uuid[]);
+
 -- name: attempts_of_job
 SELECT
     attempts.attempt_number, attempts.generation, attempts.state, attempts.started_at, attempts.ended_at,

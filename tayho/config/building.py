@@ -12,6 +12,7 @@ from tayho.config.secret_kinds import shown_journal_keys
 from tayho.config.settings import Effective, Settings
 from tayho.config.values import Values
 from tayho.config.variable import Variable
+from tayho.kernel.markets import ProtocolSettings
 
 UNSET = "(unset)"
 
@@ -53,7 +54,20 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         batch_gas_buffer_basis_points=values[table.BATCH_GAS_BUFFER_BASIS_POINTS],
         batch_block_share_basis_points=values[table.BATCH_BLOCK_SHARE_BASIS_POINTS],
         batch_max_gas=values.find(table.BATCH_MAX_GAS),
+        protocol_address=values.find(table.PROTOCOL_ADDRESS),
+        scan_seconds=values[table.SCAN_SECONDS],
+        protocol=ProtocolSettings(
+            address=values.find(table.PROTOCOL_ADDRESS),
+            markets=values.find(table.PROTOCOL_MARKETS) or {},
+            treasury=values.find(table.PROTOCOL_TREASURY),
+            revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
+        ),
         http_bind=values[table.HTTP_BIND],
+        engine_bind=values[table.ENGINE_BIND],
+        engine_identity=values.find(table.ENGINE_IDENTITY_KEY),
+        engine_trusted_proxies=values.find(table.ENGINE_TRUSTED_PROXIES) or (),
+        engine_submissions_per_minute=values[table.ENGINE_SUBMISSIONS_PER_MINUTE],
+        engine_statuses_per_minute=values[table.ENGINE_STATUSES_PER_MINUTE],
         instance_id=values[table.INSTANCE_ID],
         drain_seconds=values[table.DRAIN_SECONDS],
         log_format=values.find(table.LOG_FORMAT),

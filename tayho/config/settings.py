@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from tayho.kernel.address import Address
+from tayho.kernel.markets import ProtocolSettings
+
 if TYPE_CHECKING:
     # Importing custody costs the signing libraries, which a role that does not sign never needs.
-    from tayho.custody.module import JournalKeys, SignerKeys
+    from tayho.custody.module import JournalKeys, Pseudonyms, SignerKeys
 
 
 @frozen
@@ -80,7 +84,18 @@ class Settings:
     batch_block_share_basis_points: int
     # None only where no role is a relayer.
     batch_max_gas: int | None
+    # The contract whose intents this deployment takes and carries.
+    protocol_address: Address | None
+    scan_seconds: int
+    protocol: ProtocolSettings
     http_bind: Bind
+    engine_bind: Bind
+    # None only where no role is the engine.
+    engine_identity: Pseudonyms | None
+    # Whose X-Forwarded-For is believed. None: only who connects is known.
+    engine_trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
+    engine_submissions_per_minute: int
+    engine_statuses_per_minute: int
     instance_id: str
     drain_seconds: int
     # "json", "plain", or None: decided by whether the log goes to a terminal.

@@ -36,7 +36,7 @@ from tayho.coordination.types import (
     Transaction,
     WorkerSettings,
 )
-from tayho.kernel.jobs import Attempt
+from tayho.kernel.jobs import Attempt, Job
 from tayho.kernel.json_document import Json
 
 __all__ = [
@@ -72,6 +72,10 @@ class Coordination(Protocol):
 
     async def inspect(self, job_id: UUID) -> JobRecord | None:
         """One job with its whole history, or None when there is none of that id."""
+        ...
+
+    async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+        """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
         ...
 
     async def list_recent(
@@ -113,6 +117,14 @@ class Coordination(Protocol):
 
     async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
         """Record many jobs, all or none. Raises as `enqueue`."""
+        ...
+
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
         ...
 
     async def wake_publishers(self) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from storage.database import OWN_CONNECTIONS, Database
+from storage.database import OWN_CONNECTIONS, Connection, Database
 from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
 from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker, ScheduleLine
+from tayho.kernel.jobs import Job
 
 
 class JobReader:
@@ -27,6 +29,11 @@ class JobReader:
             if row is None:
                 return None
             return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
+
+    async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+        """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
+        rows = await store.JOBS_BY_ID(connection, job_ids)
+        return {row["job_id"]: store.job_of(row) for row in rows}
 
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50

@@ -14,6 +14,7 @@ from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
+from tayho.custody.pseudonyms import Pseudonyms, parse_pseudonyms
 from tayho.custody.recovery import lowered, recovered
 from tayho.custody.session_keys import LocalSessionKey, open_session_key
 from tayho.custody.types import (
@@ -34,6 +35,7 @@ __all__ = [
     "JournalKeys",
     "KeysRefused",
     "LocalSessionKey",
+    "Pseudonyms",
     "SignerKeys",
     "SigningPolicy",
     "fresh_pool",
@@ -43,6 +45,7 @@ __all__ = [
     "open_custody",
     "open_session_key",
     "parse_journal_keys",
+    "parse_pseudonyms",
     "parse_signer_keys",
     "recovered",
 ]

@@ -12,6 +12,7 @@ from tayho.config import ConfigurationRefused, Settings, load_settings
 KEY_HEX = "5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54cd917e06b8f1d2c3a495867b0e"
 OTHER_KEY_HEX = "c3a495867b0e5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54cd917e06b8f1d2"
 JOURNAL_HEX = "91e7a06b8f1d2c3a495867b0e5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54c"
+IDENTITY_HEX = "2d3c4958b0e7f1d29e7a06b8f167b0e5d2a6ac9ae07bb843a6cf4e1d08f79b33"
 PASSWORD = "correct-horse-battery"
 PATH_KEY = "v3aK9xkQ2mZp7TqLw1"
 
@@ -29,7 +30,9 @@ KEYS = {
 WATCHING: Mapping[str, str] = {**STORES, **CHAIN}
 VOTERS = {"RPC_READ_URLS": "https://a.example.com, https://b.example.com, https://c.example.com"}
 SIGNING: Mapping[str, str] = {**WATCHING, **KEYS, **VOTERS}
-LIVE: Mapping[str, str] = {**SIGNING, "ENVIRONMENT": "live"}
+ENGINE = {"PROTOCOL_ADDRESS": "0x" + "7" * 40, "ENGINE_IDENTITY_KEY": f"0x{IDENTITY_HEX}"}
+# With every secret in it.
+LIVE: Mapping[str, str] = {**SIGNING, **ENGINE, "ENVIRONMENT": "live"}
 
 
 def no_file(path: Path) -> str:

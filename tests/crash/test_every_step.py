@@ -66,6 +66,8 @@ STAGED = {
     "replace.after_send",
     "replace.after_abandon",
     "hold.after_change",
+    # tests/crash/test_batch_steps.py dies at each.
+    "results.after_hold",
 }
 ORDINARY = sorted(STEPS - STAGED)
 # Of the delivery alone; every other step is of a transaction's way.
