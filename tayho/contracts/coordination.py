@@ -161,24 +161,21 @@ class Coordination(Protocol):
         """
         ...
 
-    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
         ...
 
     async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
         """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
         ...
 
-    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
-        ...
-
-    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
-        ...
-
-    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
         ...
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
