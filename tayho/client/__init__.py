@@ -3,23 +3,26 @@
 from tayho.client.engine import EngineClient
 from tayho.client.errors import (
     AnswerMalformed,
-    DeadlinePassed,
-    DeadlineTooFar,
     EngineError,
-    EngineRefused,
     EngineUnavailable,
     EngineUrlRefused,
-    IntentMalformed,
-    IntentNotPermitted,
-    IntentUnknown,
     NotFinalInTime,
-    SignatureMalformed,
-    SignatureMalleable,
     SignatureOfAnother,
     SignatureUnusable,
 )
+from tayho.client.refusals import (
+    DeadlinePassed,
+    DeadlineTooFar,
+    DomainDiffers,
+    EngineRefused,
+    IntentMalformed,
+    IntentNotPermitted,
+    IntentUnknown,
+    SignatureMalformed,
+    SignatureMalleable,
+)
 from tayho.client.signing import SessionKey, digest_of, sign_intent, typed_data_of, with_signature
-from tayho.client.types import IntentProgress, Problem, Taken
+from tayho.client.types import IntentProgress, PlaceInBatch, Problem, Taken
 from tayho.intents.types import Intent, IntentDomain, SignedIntent
 from tayho.kernel.address import Address
 
@@ -28,6 +31,7 @@ __all__ = [
     "AnswerMalformed",
     "DeadlinePassed",
     "DeadlineTooFar",
+    "DomainDiffers",
     "EngineClient",
     "EngineError",
     "EngineRefused",
@@ -40,6 +44,7 @@ __all__ = [
     "IntentProgress",
     "IntentUnknown",
     "NotFinalInTime",
+    "PlaceInBatch",
     "Problem",
     "SessionKey",
     "SignatureMalformed",

@@ -11,8 +11,8 @@ from cattrs import BaseValidationError, Converter, transform_error
 
 from tayho.client.errors import AnswerMalformed
 from tayho.client.types import IntentProgress, Problem, Taken
-from tayho.intents.signing import intent_document
-from tayho.intents.types import SignedIntent
+from tayho.intents.signing import domain_document, intent_document
+from tayho.intents.types import IntentDomain, SignedIntent
 from tayho.kernel.json_document import DocumentRefused, Json, parse
 
 Answer = TypeVar("Answer")
@@ -41,16 +41,26 @@ def _uuid(value: object, _: type) -> UUID:
     return UUID(_text(value, str))
 
 
+def _as_it_is(value: object, _: type) -> object:
+    return value
+
+
 _converter = Converter()
 _converter.register_structure_hook(bytes, _hex_bytes)
 _converter.register_structure_hook(str, _text)
 _converter.register_structure_hook(datetime, _moment)
 _converter.register_structure_hook(UUID, _uuid)
+_converter.register_structure_hook_func(lambda told: told == Json, _as_it_is)
 
 
-def submission_of(signed: SignedIntent) -> Mapping[str, Json]:
-    """The body of a submission."""
-    return {"intent": intent_document(signed.intent), "signature": f"0x{signed.signature.hex()}"}
+def submission_of(signed: SignedIntent, domain: IntentDomain) -> Mapping[str, Json]:
+    """The body of a submission. It says what was signed for, so that a wrong engine says so too."""
+    names = ("chainId", "verifyingContract")
+    return {
+        **intent_document(signed.intent),
+        "signature": f"0x{signed.signature.hex()}",
+        "domain": {name: domain_document(domain)[name] for name in names},
+    }
 
 
 def taken_from(body: bytes) -> Taken:
@@ -63,7 +73,7 @@ def progress_from(body: bytes | str) -> IntentProgress:
     return _structured(body, IntentProgress)
 
 
-def problem_from(status: int, body: bytes, request_id: str | None) -> Problem:
+def problem_from(status: int, body: bytes) -> Problem:
     """The document beside a bad status; one that cannot be read, as a proxy's page, is a problem without a code."""
     try:
         document = parse(body)
@@ -75,7 +85,7 @@ def problem_from(status: int, body: bytes, request_id: str | None) -> Problem:
         code=_shown(members.get("code"), _CODE_CHARACTERS_MAX),
         title=_shown(members.get("title"), _TEXT_CHARACTERS_MAX),
         detail=_shown(members.get("detail"), _TEXT_CHARACTERS_MAX),
-        request_id=request_id,
+        request_id=_shown(members.get("request_id"), _CODE_CHARACTERS_MAX) or None,
         document=members,
     )
 

@@ -64,7 +64,7 @@ class EngineClient:
         Raises EngineRefused (each code has its class), EngineUnavailable (it may be recorded: submit it again),
         AnswerMalformed.
         """
-        body = submission_of(signed)
+        body = submission_of(signed, self._domain)
         answer = await answered(lambda: self._exchange.ask("POST", PATH, body), "take the intent", self._call_seconds)
         taken = taken_from(answer.body)
         digest = digest_of(signed.intent, self._domain)

@@ -24,7 +24,6 @@ SILENT_SECONDS = 45.0
 """After so long without a byte a stream of events counts as dead: a lost peer sends no farewell."""
 CONNECTIONS_MAX = 32
 EVENTS_TYPE = "text/event-stream"
-REQUEST_ID = "x-request-id"
 
 
 class Unanswered(Exception):
@@ -33,12 +32,11 @@ class Unanswered(Exception):
 
 @frozen
 class HttpAnswer:
-    """A status with its body, cut off at nothing: an answer that is too long is none."""
+    """A status with its whole body."""
 
     status: int
     body: bytes = field(repr=False)
     retry_after: int | None
-    request_id: str | None
 
 
 @frozen
@@ -124,7 +122,6 @@ async def _answer(response: httpx2.Response) -> HttpAnswer:
         response.status_code,
         bytes(body),
         retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC)),
-        response.headers.get(REQUEST_ID),
     )
 
 

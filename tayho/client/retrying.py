@@ -12,8 +12,9 @@ import anyio
 from attrs import define, field
 
 from tayho.client.answers import problem_from
-from tayho.client.errors import EngineUnavailable, refusal_of
+from tayho.client.errors import EngineUnavailable
 from tayho.client.exchange import HttpAnswer, Unanswered
+from tayho.client.refusals import EngineRefused, refusal_of
 
 PAUSE_SECONDS_MIN = 0.1
 PAUSE_SECONDS_MAX = 5.0
@@ -43,26 +44,29 @@ async def answered(ask: Callable[[], Awaitable[HttpAnswer]], what: str, seconds:
     Raises EngineRefused where the engine says no, EngineUnavailable when `seconds` are over or are sure to pass.
     """
     pauses, ends_at = Pauses(), anyio.current_time() + seconds
-    reason, retry_after = "it was not reached", None
+    met, retry_after = Exception("it was not reached"), None
     with anyio.CancelScope(deadline=ends_at):
         while True:
             try:
                 answer = await ask()
             except Unanswered as error:
-                reason, retry_after = str(error), None
+                met, retry_after = error, None
             else:
                 if answer.status not in PASSING:
                     return _accepted(answer)
-                problem = problem_from(answer.status, answer.body, answer.request_id)
-                reason, retry_after = f"{answer.status} {problem.detail or problem.title}".rstrip(), answer.retry_after
+                met, retry_after = _refusal(answer), answer.retry_after
             pause = pauses.take(retry_after)
             if anyio.current_time() + pause >= ends_at:
                 break
             await anyio.sleep(pause)
-    raise EngineUnavailable(what, seconds, reason, retry_after)
+    raise EngineUnavailable(what, seconds, str(met), retry_after) from met
 
 
 def _accepted(answer: HttpAnswer) -> HttpAnswer:
     if 200 <= answer.status < 300:
         return answer
-    raise refusal_of(problem_from(answer.status, answer.body, answer.request_id))
+    raise _refusal(answer)
+
+
+def _refusal(answer: HttpAnswer) -> EngineRefused:
+    return refusal_of(problem_from(answer.status, answer.body))

@@ -23,29 +23,39 @@ class Taken:
 
 
 @frozen
-class IntentProgress:
-    """How far an intent has come.
+class PlaceInBatch:
+    """The batch that carries an intent. `succeeded` is what its own log on the chain said; None until that is final."""
 
-    `succeeded` is what its own log on chain said; None until its batch is final. `reason` says why it
-    ended without one.
+    id: UUID
+    index: int
+    succeeded: bool | None = None
+
+
+@frozen
+class IntentProgress:
+    """How far an intent has come, since `changed_at`.
+
+    `result` is what is kept of its success, the transaction's hash among it; `error` of its last failure.
     """
 
     id: UUID
     digest: bytes
     state: str
-    batch_id: UUID | None = None
-    child_index: int | None = None
-    transaction_hash: bytes | None = None
-    succeeded: bool | None = None
-    reason: str | None = None
-    accepted_at: datetime | None = None
-    # Since when it is in this state.
-    changed_at: datetime | None = None
+    accepted_at: datetime
+    changed_at: datetime
+    batch: PlaceInBatch | None = None
+    result: Json = None
+    error: Json = None
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will come, but for an operator's replay."""
+        """Whether nothing is left to do. A reorganisation, or an operator, may still take an end back."""
         return self.state in JOB.terminal
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the chain has executed it, finally."""
+        return self.batch is not None and self.batch.succeeded is True
 
 
 @frozen

@@ -43,7 +43,5 @@ def percentile(ordered: Sequence[int], percent: int) -> int:
 
 def _accept_to_final_ms(told: Sequence[IntentProgress]) -> list[int]:
     return [
-        round((one.changed_at - one.accepted_at).total_seconds() * 1_000)
-        for one in told
-        if one.state == "completed" and one.changed_at is not None and one.accepted_at is not None
+        round((one.changed_at - one.accepted_at).total_seconds() * 1_000) for one in told if one.state == "completed"
     ]

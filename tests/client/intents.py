@@ -39,4 +39,12 @@ def taken_document(signed: SignedIntent, *, created: bool = True) -> dict[str, o
 
 
 def progress_document(state: str, **more: object) -> dict[str, object]:
-    return {"id": str(ID), "digest": f"0x{bytes(32).hex()}", "state": state, **more}
+    times = {"accepted_at": "2026-06-01T12:00:00+00:00", "changed_at": "2026-06-01T12:00:03.5+00:00"}
+    told = {
+        "account": str(ACCOUNT),
+        "action": 0,
+        "deadline": "1790000000",
+        "final": state == "completed",
+        "error": None,
+    }
+    return {"id": str(ID), "digest": f"0x{bytes(32).hex()}", "state": state, **times, **told, **more}

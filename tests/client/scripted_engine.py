@@ -93,9 +93,10 @@ def answer(status: int, document: object, **headers: str) -> Behaviour:
     return behave
 
 
-def problem(status: int, code: str, detail: str = "", **headers: str) -> Behaviour:
+def problem(status: int, code: str, detail: str = "", *, request_id: str = "", **headers: str) -> Behaviour:
     """Answer with a problem document."""
     document = {"type": "about:blank", "title": "refused", "status": status, "code": code, "detail": detail}
+    document |= {"request_id": request_id}
     return answer(status, document, content_type="application/problem+json", **headers)
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-import tayho.client
+from tayho.api.engine.codes import CODES, DEFECT
 from tayho.client import (
     AnswerMalformed,
     DeadlinePassed,
@@ -21,10 +21,10 @@ from tayho.client import (
     IntentProgress,
     IntentUnknown,
     NotFinalInTime,
+    PlaceInBatch,
 )
-from tayho.client.errors import REFUSALS
-from tayho.client.retrying import PAUSE_SECONDS_MAX, Pauses
-from tayho.intents import errors as refusals
+from tayho.client.refusals import REFUSALS, EnginePassing, SubmissionsLimited
+from tayho.client.retrying import PASSING, PAUSE_SECONDS_MAX, Pauses
 from tayho.kernel.address import Address
 from tests.client.intents import DOMAIN, ID, progress_document, signed_order, taken_document
 from tests.client.scripted_engine import ScriptedEngine, answer, drop, events, hang, problem, scripted_engine
@@ -32,7 +32,8 @@ from tests.waiting import until
 
 ONE = signed_order()
 TAKEN = answer(202, taken_document(ONE))
-COMPLETED = progress_document("completed", succeeded=True, child_index=0)
+BATCH = {"id": str(ID), "index": 3, "succeeded": True}
+COMPLETED = progress_document("completed", batch=BATCH, result={"hash": "0x01", "logs": [1, None]})
 
 
 @asynccontextmanager
@@ -71,10 +72,14 @@ async def test_what_cannot_succeed_in_time_is_not_waited_for() -> None:
     """Goal: a caller learns at once that its time will not do, and when to come back. Method: a limit that asks for
     longer than the call may take."""
     async with pair(call_seconds=5) as (engine, client):
-        engine.behave(problem(429, "rate-limited", "too many", retry_after="60"))
-        with trio.fail_after(2), pytest.raises(EngineUnavailable, match=r"429 too many.*in 60 s") as told:
+        engine.behave(problem(429, "submissions-limited", "too many", retry_after="60"))
+        with (
+            trio.fail_after(2),
+            pytest.raises(EngineUnavailable, match=r"429 submissions-limited: too many.*in 60 s") as told,
+        ):
             await client.submit(ONE)
     assert told.value.retry_after_seconds == 60
+    assert isinstance(told.value.__cause__, SubmissionsLimited)
 
 
 async def test_an_engine_that_never_answers_ends_with_the_calls_time() -> None:
@@ -89,9 +94,7 @@ async def test_a_refusal_is_told_at_once_by_its_class() -> None:
     """Goal: who catches a class catches its code; what is new keeps its document. Method: a known code, and one that
     this client has never heard of: each is asked for once."""
     async with pair() as (engine, client):
-        engine.behave(
-            problem(422, "deadline-passed", "it is over", x_request_id="r-1"), problem(422, "brand-new", "no")
-        )
+        engine.behave(problem(422, "deadline-passed", "it is over", request_id="r-1"), problem(422, "brand-new", "no"))
         with pytest.raises(DeadlinePassed, match=r"422 deadline-passed: it is over \(request r-1\)") as told:
             await client.submit(ONE)
         with pytest.raises(EngineRefused, match="brand-new") as unknown:
@@ -102,11 +105,13 @@ async def test_a_refusal_is_told_at_once_by_its_class() -> None:
     assert len(engine.requests) == 2
 
 
-def test_every_refusal_of_an_intent_has_a_class_here() -> None:
-    """Goal: a new code of the engine is a new class of the client. Method: the codes of the context's own errors."""
-    codes = {refusal.code for refusal in refusals.IntentRefused.__subclasses__()}
-    assert codes <= REFUSALS.keys()
-    assert all(issubclass(getattr(tayho.client, refusal.__name__), EngineRefused) for refusal in REFUSALS.values())
+def test_every_code_of_the_engine_has_a_class_here() -> None:
+    """Goal: a new code of the engine is a new class of the client. Method: the engine's own table; its statuses of what
+    passes are those that are asked again."""
+    codes = {code.name: code for code in (*CODES, DEFECT)}
+    assert codes.keys() == REFUSALS.keys()
+    passing = {name for name, code in codes.items() if code.status in PASSING}
+    assert passing == {name for name, refusal in REFUSALS.items() if issubclass(refusal, EnginePassing)}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +147,8 @@ async def test_a_wait_goes_on_behind_the_last_event() -> None:
         )
         progress = await client.wait(ID, on_change=lambda change: heard.append(change.state))
         await until(lambda: engine.connections_open <= 1, what="the stream to be closed")
-    assert (progress.state, progress.succeeded, progress.child_index) == ("completed", True, 0)
+    assert (progress.state, progress.batch, progress.has_succeeded) == ("completed", PlaceInBatch(ID, 3, True), True)
+    assert progress.result == {"hash": "0x01", "logs": [1, None]}
     assert heard == ["pending_batch", "batched", "completed"]
     assert [request.headers.get("last-event-id") for request in engine.requests] == [None, None, "4"]
 
@@ -195,7 +201,7 @@ async def test_it_works_under_asyncio() -> None:
                 return await client.wait((await client.submit(ONE)).id)
 
         progress = await trio.to_thread.run_sync(lambda: asyncio.run(both()))
-    assert progress.succeeded
+    assert progress.has_succeeded
 
 
 @pytest.mark.parametrize("url", ["", "engine", "ftp://engine", "http://", "http://engine/?key=1"])
