@@ -25,6 +25,7 @@ from tayho.coordination.types import (
     Happening,
     IdempotencyConflict,
     JobLine,
+    JobProgress,
     JobRecord,
     LiveWorker,
     NewJob,
@@ -54,6 +55,7 @@ __all__ = [
     "Happening",
     "IdempotencyConflict",
     "JobLine",
+    "JobProgress",
     "JobRecord",
     "LiveWorker",
     "NewJob",
@@ -72,6 +74,10 @@ class Coordination(Protocol):
 
     async def inspect(self, job_id: UUID) -> JobRecord | None:
         """One job with its whole history, or None when there is none of that id."""
+        ...
+
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
         ...
 
     async def list_recent(

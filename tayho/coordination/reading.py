@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from storage.database import OWN_CONNECTIONS, Database
+from storage.database import OWN_CONNECTIONS, Connection, Database
 from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
-from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker, ScheduleLine
+from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, ScheduleLine
 
 
 class JobReader:
@@ -27,6 +28,11 @@ class JobReader:
             if row is None:
                 return None
             return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
+
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        rows = await store.PROGRESS(connection, self._chain_id, self._environment, list(job_ids))
+        return [value_from(JobProgress, row) for row in rows]
 
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
