@@ -28,7 +28,7 @@ from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepar
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
-from tayho.parts import Face, Parts
+from tayho.parts import Face, Parts, Served
 from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
 from tayho.resources import Resources, Urls, open_resources
@@ -68,27 +68,28 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             for kind in ours:
                 prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
             handlers = _handlers(ours, parts)
-            async with face(parts) as serve:
-                await _run_tasks(parts, handlers, ours, serve)
+            async with face(parts) as served:
+                await _run_tasks(parts, handlers, ours, served)
 
 
 async def _run_tasks(
     parts: Parts,
     handlers: Mapping[str, Handler],
     kinds: Sequence[Kind],
-    serve: Callable[[], Awaitable[None]],
+    served: Served,
 ) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
         async def work() -> None:
             await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
-            # The worker ends last: reconciler, listener and HTTP serve until its handlers are through.
+            await served.ended()
+            # Worker and face end last: reconciler, listener and HTTP serve until their handlers are through.
             running.cancel()
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
-            "http": serve,
+            "http": served.serve,
             "publisher": partial(coordination.publish, drain),
             "listener": coordination.listen,
             "stalled": partial(coordination.recover_stalled, drain),

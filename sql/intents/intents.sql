@@ -37,12 +37,12 @@ UPDATE intents.intents SET waits = false WHERE job_id = ANY ($1::uuid[]) AND wai
 -- At their old place: who waited longest is carried first.
 UPDATE intents.intents SET waits = true WHERE job_id = ANY ($1::uuid[]) AND NOT waits;
 
--- name: find_by_job^
+-- name: find_by_jobs
 SELECT intents.job_id, intents.digest, intents.account, intents.action, intents.deadline, intents.accepted_at,
-    children.batch_job_id, children.child_index, children.state AS child_state, children.succeeded
+    children.batch_job_id, children.child_index, children.succeeded
 FROM intents.intents AS intents
 LEFT JOIN intents.children AS children ON children.job_id = intents.job_id AND children.state <> 'released'
-WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.job_id = $3;
+WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.job_id = ANY ($3::uuid[]);
 
 -- name: is_known$
 SELECT true FROM intents.intents AS intents

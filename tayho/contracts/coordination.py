@@ -25,6 +25,7 @@ from tayho.coordination.types import (
     Happening,
     IdempotencyConflict,
     JobLine,
+    JobProgress,
     JobRecord,
     LiveWorker,
     NewJob,
@@ -54,6 +55,7 @@ __all__ = [
     "Happening",
     "IdempotencyConflict",
     "JobLine",
+    "JobProgress",
     "JobRecord",
     "LiveWorker",
     "NewJob",
@@ -76,6 +78,10 @@ class Coordination(Protocol):
 
     async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
         """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
+        ...
+
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
         ...
 
     async def list_recent(

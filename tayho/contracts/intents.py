@@ -5,6 +5,7 @@ Generated from tayho/intents/module.py by `make contracts`; a stale copy fails t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -77,4 +78,8 @@ class Intents(Protocol):
 
     async def status(self, job_id: UUID) -> IntentStatus | None:
         """How far an intent has come; None where there is none of that id."""
+        ...
+
+    async def statuses(self, job_ids: Sequence[UUID]) -> dict[UUID, IntentStatus]:
+        """How far each has come, in two statements however many they are; unknown ones are left out."""
         ...

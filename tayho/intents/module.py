@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from storage.commits import again_if_lost
@@ -12,11 +12,11 @@ from tayho.contracts.coordination import Coordination, NewJob
 from tayho.intents import store
 from tayho.intents.admission import Examined, examine
 from tayho.intents.errors import IntentNotPermitted
-from tayho.intents.signing import intent_document
+from tayho.intents.signing import digest_of, intent_document
 from tayho.intents.types import Accepted, IntentDomain, IntentStatus, Permit, Recover, SignedIntent
 from tayho.kernel.steps import step
 
-__all__ = ["CHILD_KIND", "ROLE", "Intents"]
+__all__ = ["CHILD_KIND", "ROLE", "Intents", "digest_of"]
 
 ROLE = "relayer"
 CHILD_KIND = "intents.child"
@@ -64,9 +64,15 @@ class Intents:
 
     async def status(self, job_id: UUID) -> IntentStatus | None:
         """How far an intent has come; None where there is none of that id."""
+        return (await self.statuses([job_id])).get(job_id)
+
+    async def statuses(self, job_ids: Sequence[UUID]) -> dict[UUID, IntentStatus]:
+        """How far each has come, in two statements however many they are; unknown ones are left out."""
         async with self._database.connection() as connection:
-            row = await store.FIND_BY_JOB(connection, self._domain.chain_id, self._environment, job_id)
-        return None if row is None else store.status_of(row)
+            # In this order: an end that is seen comes with what its batch said, which was written with it.
+            jobs = {job.job_id: job for job in await self._coordination.progress(connection, job_ids)}
+            rows = await store.FIND_BY_JOBS(connection, self._domain.chain_id, self._environment, list(jobs))
+        return {row["job_id"]: store.status_of(row, jobs[row["job_id"]]) for row in rows}
 
     async def _is_known(self, digest: bytes) -> bool:
         """A known intent is answered with its job, whatever the chain would say of it by now."""

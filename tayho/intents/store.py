@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from storage.connection import Row
-from storage.queries import command, many, one, scalar
+from storage.queries import command, many, scalar
 from storage.rows import value_from
+from tayho.contracts.coordination import JobProgress
 from tayho.intents.types import Child, Intent, IntentStatus, SignedIntent, Waiting
 from tayho.kernel.address import Address
 
@@ -16,7 +17,7 @@ FRONT_OF_LINE = many("intents/intents.front_of_line")
 LEAVE_LINE = command("intents/intents.leave_line")
 REJOIN_LINE = command("intents/intents.rejoin_line")
 IS_KNOWN = scalar("intents/intents.is_known")
-FIND_BY_JOB = one("intents/intents.find_by_job")
+FIND_BY_JOBS = many("intents/intents.find_by_jobs")
 
 CLAIM_CHILDREN = command("intents/batches.claim_children")
 CHILDREN_OF_BATCH = many("intents/batches.children_of_batch")
@@ -35,5 +36,13 @@ def child_of(row: Row) -> Child:
     return value_from(Child, row, waiting=waiting_of(row))
 
 
-def status_of(row: Row) -> IntentStatus:
-    return value_from(IntentStatus, row, account=Address(row["account"]))
+def status_of(row: Row, progress: JobProgress) -> IntentStatus:
+    return value_from(
+        IntentStatus,
+        row,
+        account=Address(row["account"]),
+        state=progress.state,
+        changed_at=progress.updated_at,
+        result=progress.result,
+        last_error=progress.last_error,
+    )
