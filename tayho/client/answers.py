@@ -50,7 +50,7 @@ _converter.register_structure_hook(bytes, _hex_bytes)
 _converter.register_structure_hook(str, _text)
 _converter.register_structure_hook(datetime, _moment)
 _converter.register_structure_hook(UUID, _uuid)
-_converter.register_structure_hook_func(lambda told: told == Json, _as_it_is)
+_converter.register_structure_hook_func(lambda told: told is object, _as_it_is)
 
 
 def submission_of(signed: SignedIntent, domain: IntentDomain) -> Mapping[str, Json]:

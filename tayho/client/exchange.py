@@ -91,7 +91,8 @@ class Exchange:
                     return await _answer(response)
                 async with aclosing(_events(response)) as events:
                     async for event in events:
-                        if hear(Event(event.id, event.data)):
+                        # Without data it is no event by the standard: a pause to keep, or an id alone.
+                        if event.data and hear(Event(event.id, event.data)):
                             break
         return None
 

@@ -35,7 +35,8 @@ class PlaceInBatch:
 class IntentProgress:
     """How far an intent has come, since `changed_at`.
 
-    `result` is what is kept of its success, the transaction's hash among it; `error` of its last failure.
+    `result` is what is kept of its success, the transaction's hash among it; `error` of its last failure: JSON, as the
+    engine has it.
     """
 
     id: UUID
@@ -44,8 +45,8 @@ class IntentProgress:
     accepted_at: datetime
     changed_at: datetime
     batch: PlaceInBatch | None = None
-    result: Json = None
-    error: Json = None
+    result: object = None
+    error: object = None
 
     @property
     def is_final(self) -> bool:

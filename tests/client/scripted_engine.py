@@ -115,7 +115,7 @@ def events(*documents: tuple[str, object], then: Behaviour | None = None) -> Beh
 
     async def behave(request: Request) -> None:
         await request.send(head(200, {"content-type": "text/event-stream", "connection": "close"}))
-        await request.send(b": a comment keeps the line awake\n\n")
+        await request.send(b"retry: 1000\n\n: a comment keeps the line awake\n\n")
         for name, document in documents:
             await request.send(f"id: {name}\nevent: progress\ndata: {json.dumps(document)}\n\n".encode())
         if then is not None:
