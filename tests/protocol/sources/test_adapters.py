@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -92,7 +93,8 @@ async def test_only_a_pinned_server_is_believed() -> None:
 
 
 async def _certificate_of(url: str, tls: object) -> bytes:
-    port = int(url.split(":")[2].split("/")[0])
+    port = urlsplit(url).port
+    assert port is not None
     stream = await trio.open_ssl_over_tcp_stream("127.0.0.1", port, ssl_context=tls, https_compatible=True)
     async with stream:
         await stream.do_handshake()

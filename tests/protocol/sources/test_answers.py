@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -64,7 +65,7 @@ def test_a_number_is_read_exactly(body: bytes, value: int) -> None:
         b'{"value": ' + b"9" * 5_000 + b', "at": 1700000000}',
         b'{"value": "1_0", "at": 1700000000}',
         b'{"value": " 1", "at": 1700000000}',
-        '{"value": "١", "at": 1700000000}'.encode(),
+        '{"value": "\u0661", "at": 1700000000}'.encode(),
         b'{"value": 0.001, "at": 1700000000}',
         b'{"value": true, "at": 1700000000}',
         b'{"value": [1], "at": 1700000000}',
@@ -147,13 +148,11 @@ def test_scaling_is_exact_or_refused(number: Decimal, decimals: int) -> None:
 
 @given(st.binary(max_size=300) | st.text(max_size=100).map(str.encode))
 def test_no_bytes_raise_anything_else(body: bytes) -> None:
-    """Goal: a hostile answer is a finding and never a crash. Method: any bytes, as they are and as an envelope's text."""
+    """Goal: a hostile answer is a finding and never a crash. Method: any bytes, bare and in an envelope."""
     envelope = json.dumps({"payload": body.decode("latin-1"), "signature": "0x" + "1b" * 65}).encode()
     for asked, settings in ((body, source()), (envelope, SIGNED)):
-        try:
+        with suppress(SourceRefused):
             observation_of(asked, settings, recovered)
-        except SourceRefused:
-            pass
 
 
 @given(
