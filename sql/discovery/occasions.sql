@@ -3,7 +3,7 @@ SELECT occasions.work_key, occasions.occasion
 FROM discovery.occasions AS occasions
 WHERE occasions.chain_id = $1 AND occasions.environment = $2 AND occasions.work_key = ANY ($3::text[]);
 
--- name: begin_waiting
+-- name: begin_waiting!
 -- The first job of the work found nothing to do: from now on the wait for the second is counted.
 INSERT INTO discovery.occasions (chain_id, environment, work_key, occasion)
 SELECT $1, $2, asked.work_key, 1

@@ -26,6 +26,9 @@ async def observe(asked: Sequence[tuple[FeedReader, Posted | None]], now: int) -
                 found[place] = await reader.read(now, last)
             except SourceRefused as refused:
                 found[place] = Finding(reader.feed.name, refused.name, str(refused))
+            except Exception as error:  # noqa: BLE001 - one feed's fault, of whatever sort, is no other's
+                # Its type alone: the message may quote the URL, and its key.
+                found[place] = Finding(reader.feed.name, "failed", f"reading raised {type(error).__name__}")
 
     async with trio.open_nursery() as readings:
         for place, (reader, last) in enumerate(asked):

@@ -30,15 +30,20 @@ def _read(path: Path) -> bytes:
     try:
         # Without waiting: a named pipe that nobody writes to would hold the process.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise SourceSilent(f"the file cannot be opened: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise SourceUnusable("the path names no regular file")
         try:
-            content = file.read(FILE_BYTES_MAX + 1)
-        except OSError as error:
-            raise SourceSilent(f"the file cannot be read: {error.strerror}") from error
+            return _content(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise SourceSilent(f"the file cannot be read: {error.strerror}") from error
+
+
+def _content(descriptor: int) -> bytes:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise SourceUnusable("the path names no regular file")
+    content = bytearray()
+    while len(content) <= FILE_BYTES_MAX and (chunk := os.read(descriptor, FILE_BYTES_MAX + 1)):
+        content += chunk
     if len(content) > FILE_BYTES_MAX:
         raise SourceUnusable(f"the file is larger than {FILE_BYTES_MAX} bytes")
-    return content
+    return bytes(content)
