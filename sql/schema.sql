@@ -951,7 +951,7 @@ CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, e
 
 CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) WHERE (state <> 'released'::text);
 
-CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, place) WHERE waits;
+CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 

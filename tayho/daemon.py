@@ -31,6 +31,7 @@ from tayho.observability import Metrics
 from tayho.parts import Face, Parts, Served
 from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
+from tayho.relaying import open_relaying
 from tayho.resources import Resources, Urls, open_resources
 from tayho.transactions.module import LaneTaken, Transactions
 from tayho.transactions.types import TransactionSettings
@@ -62,8 +63,11 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
+            relaying = await open_relaying(settings, resources, coordination, metrics.intents.observe)
+            if relaying is not None:
+                kinds = [*kinds, relaying.kind]
             transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
-            parts = Parts(settings, resources, coordination, transactions, metrics, drain)
+            parts = Parts(settings, resources, coordination, transactions, metrics, drain, relaying)
             ours = [kind for kind in kinds if kind.role in settings.roles]
             for kind in ours:
                 prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
@@ -99,6 +103,8 @@ async def _run_tasks(
             tasks["retention"] = partial(coordination.retain, settings.job_retention_days, drain)
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
+        if parts.relaying is not None:
+            tasks["batcher"] = partial(parts.relaying.batcher.run, drain)
         if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
         if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:

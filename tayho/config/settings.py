@@ -88,6 +88,8 @@ class Settings:
     protocol_address: Address | None
     scan_seconds: int
     protocol: ProtocolSettings
+    # None where no intents are relayed.
+    batch_executor_address: Address | None
     http_bind: Bind
     engine_bind: Bind
     # None only where no role is the engine.

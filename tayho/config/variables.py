@@ -288,6 +288,12 @@ PROTOCOL_REVENUE_EPOCH_SECONDS = Variable(
     "length of an epoch of revenue; epochs are counted from 1970",
     "86400",
 )
+BATCH_EXECUTOR_ADDRESS = Variable(
+    "BATCH_EXECUTOR_ADDRESS",
+    address(),
+    "the contract through which a relayer executes batches of intents; needs PROTOCOL_ADDRESS",
+    unset="no intents are relayed",
+)
 HTTP_BIND = Variable(
     "HTTP_BIND", bind(), "where health and metrics are served; port 0 takes any free one", "127.0.0.1:8080"
 )
@@ -375,6 +381,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     PROTOCOL_MARKETS,
     PROTOCOL_TREASURY,
     PROTOCOL_REVENUE_EPOCH_SECONDS,
+    BATCH_EXECUTOR_ADDRESS,
     HTTP_BIND,
     ENGINE_BIND,
     ENGINE_IDENTITY_KEY,

@@ -11,15 +11,16 @@ from storage.database import Connection, Database
 from tayho.contracts.coordination import Coordination, NewJob
 from tayho.intents import store
 from tayho.intents.admission import Examined, examine
-from tayho.intents.errors import IntentNotPermitted
-from tayho.intents.signing import digest_of, intent_document
+from tayho.intents.batch_kind import BatchKind
+from tayho.intents.batcher import Batcher, Sight
+from tayho.intents.constants import BATCH_KIND, CHILD_KIND, ROLE
+from tayho.intents.errors import IntentNotPermitted, LineDrifted
+from tayho.intents.line import Line
+from tayho.intents.signing import intent_document
 from tayho.intents.types import Accepted, IntentDomain, IntentStatus, Permit, Recover, SignedIntent
 from tayho.kernel.steps import step
 
-__all__ = ["CHILD_KIND", "ROLE", "Intents", "digest_of"]
-
-ROLE = "relayer"
-CHILD_KIND = "intents.child"
+__all__ = ["BATCH_KIND", "CHILD_KIND", "ROLE", "BatchKind", "Batcher", "Intents", "Line", "LineDrifted", "Sight"]
 
 
 class Intents:
@@ -45,9 +46,7 @@ class Intents:
 
     async def register(self) -> None:
         """Make sure that there is a line. Replicas may do it at once."""
-        async with self._database.connection() as connection:
-            await store.REGISTER_LINE(connection, self._domain.chain_id, self._environment)
-        step("intent.after_register")
+        await Line(self._database, self._domain.chain_id, self._environment).register()
 
     async def submit(self, signed: SignedIntent) -> Accepted:
         """Take an intent: the same one again is the same job, also where it could not be taken any more (INT-2).

@@ -68,6 +68,10 @@ STAGED = {
     "hold.after_change",
     # tests/crash/test_batch_steps.py dies at each.
     "results.after_hold",
+    "intent.after_register",
+    "intent.after_accept",
+    "batch.after_claim",
+    "batch.after_release",
 }
 ORDINARY = sorted(STEPS - STAGED)
 # Of the delivery alone; every other step is of a transaction's way.
