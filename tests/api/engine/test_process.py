@@ -66,9 +66,9 @@ async def address_of(replica: Replica, event: str) -> str:
 async def test_an_engine_asks_the_contract_and_cannot_read_the_journal(
     reference: Reference, engine_url: str, redis_url: str, tmp_path: Path, database: Database
 ) -> None:
-    """Goal: what a user may submit is the contract's to say, under a login without the journal (INT-1, INT-2). Method: run
-    the program with what its document grants; intents that are good, of a key without a session, of another account, for
-    another chain, and of a revoked session; then read the journal as it may not; then SIGTERM, and exit code 0."""
+    """Goal: what a user may submit is the contract's to say, under a login without the journal (INT-1, INT-2). Method:
+    run the program with what its document grants; intents that are good, of a key without a session, of another
+    account, of another digest, and of a revoked session; then read the journal as it may not; then SIGTERM, and 0."""
     environment = {
         "DATABASE_URL": engine_url,
         "REDIS_URL": redis_url,
