@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from http import HTTPStatus
+from uuid import uuid4
 
 import h11
+from hypercorn.events import Closed
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.h11 import H11Protocol
 
-from tayho.api.problems import MEDIA_TYPE
-
-HEADERS_TOO_LARGE = "headers-too-large"
-REQUEST_MALFORMED = "request-malformed"
+from tayho.api.problems import LARGE_HEADERS, MALFORMED_REQUEST, MEDIA_TYPE, REQUEST_ID
 
 
 class HttpOne(H11Protocol):
@@ -45,6 +43,12 @@ class HttpOne(H11Protocol):
         """No other protocol is spoken."""
 
     async def _create_stream(self, request: h11.Request) -> None:
+        octets = len(request.target) + sum(len(name) + len(value) for name, value in request.headers)
+        if octets > self.config.h11_max_incomplete_size:
+            # h11 bounds what it still waits for, and these came in one piece.
+            await self._send_error_response(LARGE_HEADERS.status)
+            await self.send(Closed())
+            return
         plain = [(name, value) for name, value in request.headers if name != b"upgrade"]
         await super()._create_stream(
             h11.Request(method=request.method, target=request.target, headers=plain, http_version=request.http_version)
@@ -52,24 +56,16 @@ class HttpOne(H11Protocol):
 
     async def _send_error_response(self, status_code: int) -> None:
         """What h11 could not read. A coding that it does not know is the sender's mistake too, and no error of ours."""
-        is_large = status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_large else HTTPStatus.BAD_REQUEST
-        code = HEADERS_TOO_LARGE if is_large else REQUEST_MALFORMED
-        detail = "the headers are too large together" if is_large else "this is no HTTP/1.1 request"
-        problem = {
-            "type": f"urn:tayho:problem:{code}",
-            "title": status.phrase,
-            "status": int(status),
-            "code": code,
-            "detail": detail,
-        }
-        body = json.dumps(problem).encode()
+        code = LARGE_HEADERS if status_code == LARGE_HEADERS.status else MALFORMED_REQUEST
+        request_id = uuid4().hex
+        body = json.dumps(code.document(f"{code.title}.", request_id)).encode()
         headers = [
             (b"content-type", MEDIA_TYPE.encode()),
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),
+            (REQUEST_ID.lower().encode(), request_id.encode()),
             *self.config.response_headers("h11"),
         ]
-        await self._send_h11_event(h11.Response(status_code=int(status), headers=headers))
+        await self._send_h11_event(h11.Response(status_code=int(code.status), headers=headers))
         await self._send_h11_event(h11.Data(data=body))
         await self._send_h11_event(h11.EndOfMessage())

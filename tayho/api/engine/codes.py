@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from attrs import frozen
-
-from tayho.api.http_one import HEADERS_TOO_LARGE, REQUEST_MALFORMED
-
-
-@frozen
-class Code:
-    """One refusal: its stable name, the status it comes with, and what it means to who asked."""
-
-    name: str
-    status: HTTPStatus
-    title: str
-
-    @property
-    def type_uri(self) -> str:
-        """What names the kind of problem for ever (RFC 9457)."""
-        return f"urn:tayho:problem:{self.name}"
-
+from tayho.api.problems import LARGE_HEADERS, MALFORMED_REQUEST, Code
 
 _BAD, _LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 _AWAY, _REFUSED, _MANY = HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.TOO_MANY_REQUESTS
 
-MALFORMED_REQUEST = Code(REQUEST_MALFORMED, _BAD, "This is no HTTP/1.1 request")
 MALFORMED_JSON = Code("json-malformed", _BAD, "The body is no JSON object")
 SLOW_BODY = Code("body-too-slow", HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time")
 LARGE_BODY = Code("body-too-large", _LARGE, "The body is larger than an intent can be")
-LARGE_HEADERS = Code(HEADERS_TOO_LARGE, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large")
 OTHER_CONTENT = Code("content-type-unsupported", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Only application/json is read")
 
 MALFORMED_INTENT = Code("intent-malformed", _REFUSED, "A field of the intent is missing or out of its range")

@@ -8,10 +8,9 @@ from importlib.metadata import version
 from itertools import groupby
 
 from tayho.api.engine import codes
-from tayho.api.engine.codes import Code
 from tayho.api.engine.routes import DOCUMENT, INTENTS
 from tayho.api.engine.schemas import ACCEPTED, INTENT_EXAMPLE, STATUS, SUBMISSION, Schema, problem_schema
-from tayho.api.problems import MEDIA_TYPE
+from tayho.api.problems import MEDIA_TYPE, Code
 
 _OF_ALL = (codes.MALFORMED_REQUEST, codes.LARGE_HEADERS, codes.DRAINING)
 _OF_SUBMISSIONS = (

@@ -15,13 +15,13 @@ from nursery.drain import Drain
 from tayho.api.engine import codes
 from tayho.api.engine.bodies import ClientLeft, Receive
 from tayho.api.engine.refusals import NEVER_STORED, away, document_of
-from tayho.api.problems import MEDIA_TYPE
+from tayho.api.problems import MEDIA_TYPE, REQUEST_ID
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-REQUEST_ID = b"x-request-id"
+_HEADER = REQUEST_ID.lower().encode()
 _SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -44,7 +44,7 @@ class Entrance:
 
         async def send_named(event: MutableMapping[str, Any]) -> None:
             if event["type"] == "http.response.start":
-                event["headers"] = [*event.get("headers", ()), (REQUEST_ID, request_id.encode())]
+                event["headers"] = [*event.get("headers", ()), (_HEADER, request_id.encode())]
                 if self._drain.requested:
                     event["headers"].append((b"connection", b"close"))
             await send(event)
@@ -62,7 +62,7 @@ class Entrance:
 def _request_id(scope: Scope) -> str:
     """The client's or the proxy's, if it can stand in a log; one of ours otherwise."""
     for name, value in scope["headers"]:
-        if name == REQUEST_ID:
+        if name == _HEADER:
             text = value.decode("latin-1")
             if _SANE_ID.fullmatch(text) is not None:
                 return text

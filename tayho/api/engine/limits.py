@@ -12,8 +12,8 @@ from storage.counters import Budget
 from storage.errors import StorageError
 from tayho.api.engine import codes
 from tayho.api.engine.clients import Network, client_of
-from tayho.api.engine.codes import Code
 from tayho.api.engine.refusals import RequestRefused, away
+from tayho.api.problems import Code
 from tayho.custody.module import Pseudonyms
 
 WINDOW_SECONDS = 60

@@ -17,7 +17,6 @@ from storage.counters import Budget
 from storage.errors import StorageError
 from tayho.api.connections import Bounds
 from tayho.api.engine import codes
-from tayho.api.engine.codes import Code
 from tayho.api.engine.document import openapi_document
 from tayho.api.engine.entrance import App, Entrance
 from tayho.api.engine.limits import WINDOW_SECONDS, Limits
@@ -26,6 +25,7 @@ from tayho.api.engine.routes import Face, application
 from tayho.api.engine.service import SUBMISSION_SECONDS, IntentService
 from tayho.api.engine.streams import STREAM_SECONDS_MAX
 from tayho.api.engine.watching import Watchers
+from tayho.api.problems import Code
 from tayho.api.readiness import Reason
 from tayho.api.serving import Listening, listening, serve_http
 from tayho.config import Settings
@@ -101,7 +101,7 @@ class Engine:
         self._sockets = sockets
         self._ended = trio.Event()
         self._service = IntentService(intents, domain)
-        self._watchers = Watchers(
+        self.watchers = Watchers(
             intents.statuses, watchers_max=WATCHERS_MAX, of_one_client_max=WATCHERS_OF_ONE_CLIENT_MAX
         )
         document = openapi_document()
@@ -109,7 +109,7 @@ class Engine:
             self._service,
             submissions,
             statuses,
-            self._watchers,
+            self.watchers,
             drain,
             json.dumps(document).encode(),
             page_of(document).encode(),
@@ -126,7 +126,7 @@ class Engine:
         log.info("engine_listening", bind=str(self._sockets.bind))
         async with trio.open_nursery() as tasks:
             tasks.start_soon(self._service.run, name="engine statuses")
-            tasks.start_soon(self._watchers.run, name="engine watchers")
+            tasks.start_soon(self.watchers.run, name="engine watchers")
             await serve_http(
                 self._app, self._sockets, shutdown=self._drained, bounds=BOUNDS, grace_seconds=GRACE_SECONDS
             )

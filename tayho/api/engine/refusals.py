@@ -11,8 +11,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from tayho.api.engine import codes
-from tayho.api.engine.codes import Code
-from tayho.api.problems import MEDIA_TYPE
+from tayho.api.problems import MEDIA_TYPE, Code
 
 log = structlog.get_logger("tayho.engine")
 
@@ -51,16 +50,7 @@ def away(code: Code, detail: str) -> RequestRefused:
 
 def document_of(refusal: RequestRefused, request_id: str) -> dict[str, str | int]:
     """The problem document."""
-    code = refusal.code
-    return {
-        "type": code.type_uri,
-        "title": code.title,
-        "status": int(code.status),
-        "code": code.name,
-        "detail": refusal.detail,
-        "request_id": request_id,
-        **refusal.members,
-    }
+    return refusal.code.document(refusal.detail, request_id, refusal.members)
 
 
 def answer_to_refusal(request: Request[Any, Any, Any], error: RequestRefused) -> Response[dict[str, str | int]]:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+import trio
 from attrs import frozen
 from litestar import Litestar, MediaType, Request, Response, get, post
 from litestar.exceptions import HTTPException
@@ -122,10 +123,12 @@ def _events(face: Face) -> HTTPRouteHandler:
 def _described(face: Face) -> list[HTTPRouteHandler]:
     @get(DOCUMENT, media_type=MediaType.JSON)
     async def openapi_document() -> bytes:
+        await trio.lowlevel.checkpoint()
         return face.document
 
     @get(PAGE, media_type=MediaType.HTML)
     async def openapi_page() -> bytes:
+        await trio.lowlevel.checkpoint()
         return face.page
 
     return [openapi_document, openapi_page]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tayho.api.engine.codes import Code
 from tayho.api.engine.wire import DECIMAL_PATTERN, HEX_PATTERN, NUMBER_MAX, WORD_PATTERN
+from tayho.api.problems import Code
 from tayho.intents.types import ACTION_MAX, PAYLOAD_BYTES_MAX, SIGNATURE_BYTES
 from tayho.kernel.transitions import JOB
 

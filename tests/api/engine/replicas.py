@@ -15,8 +15,10 @@ from nursery.drain import Drain
 from storage.counters import Budget
 from storage.redis_client import RedisServer
 from tayho.api.engine import codes
-from tayho.api.engine.limits import WINDOW_SECONDS, Limits
+from tayho.api.engine.limits import Limits
 from tayho.api.engine.process import Engine
+from tayho.api.engine.watching import Watchers
+from tayho.api.problems import Code
 from tayho.api.serving import listening
 from tayho.config import Bind
 from tayho.custody.module import Pseudonyms, parse_pseudonyms
@@ -27,6 +29,8 @@ from tayho.intents.types import IntentDomain, SignedIntent
 IDENTITY_KEY = "0x" + "5a" * 32
 PROBLEM = "application/problem+json"
 ANSWER_SECONDS = 15
+# So that no test counts on both sides of a window's end.
+WINDOW_SECONDS = 366 * 24 * 3_600
 
 
 @frozen
@@ -36,6 +40,7 @@ class Replica:
     bind: Bind
     client: httpx2.AsyncClient
     drain: Drain
+    watchers: Watchers
     ended: Callable[[], Awaitable[None]]
 
     async def submit(self, body: dict[str, Any] | bytes, **headers: str) -> httpx2.Response:
@@ -95,12 +100,12 @@ async def replica(
         many = httpx2.Limits(max_connections=200)
         url = f"http://{sockets.bind}"
         async with httpx2.AsyncClient(base_url=url, timeout=ANSWER_SECONDS, limits=many, trust_env=False) as client:
-            yield Replica(sockets.bind, client, drain, engine.ended)
+            yield Replica(sockets.bind, client, drain, engine.watchers, engine.ended)
         tasks.cancel_scope.cancel()
 
 
 def _limits(
-    redis: RedisServer, name: str, most: int, code: codes.Code, pseudonyms: Pseudonyms, trusted: Sequence[str]
+    redis: RedisServer, name: str, most: int, code: Code, pseudonyms: Pseudonyms, trusted: Sequence[str]
 ) -> Limits:
     budget = Budget(redis, prefix="tayho:test-31337", name=name, most=most, window_seconds=WINDOW_SECONDS)
     return Limits(budget, code, pseudonyms, [ip_network(one) for one in trusted])
