@@ -8,7 +8,6 @@ import pytest
 
 from tests.crash.world import World
 from tests.services.plug_in import plug_in
-from tests.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.services]
 
@@ -37,17 +36,8 @@ async def test_killed_while_it_scans_all_work_is_found_once(crashing: World, tmp
     await crashing.await_death(await crashing.start(crash_at=step, plug_in=kinds, SCAN_SECONDS="1"))
     for _ in range(2):
         await crashing.start(plug_in=kinds, SCAN_SECONDS="1")
-    states: list[tuple[str, str]] = []
-
-    async def all_ended() -> bool:
-        crashing.replicas.check()
-        async with crashing.database.connection() as connection:
-            rows = await connection.fetch("SELECT idempotency_key, state FROM coordination.jobs")
-        states[:] = sorted((row["idempotency_key"].rpartition("/")[2], row["state"]) for row in rows)
-        return len(states) >= 3 and all(state == "completed" for _, state in states)
-
-    await until(all_ended, seconds=30, what="the work to be found and done")
-    assert states == [(f"w{number}", "completed") for number in range(3)]
+    found = await crashing.await_found("planted.find", 3)
+    assert [(key.rpartition("/")[2], state) for key, state, _ in found] == [(f"w{n}", "completed") for n in range(3)]
     async with crashing.database.connection() as connection:
         rows = await connection.fetch("SELECT subject, name FROM discovery.findings GROUP BY subject, name, hour_at")
         assert {(row["subject"], row["name"]) for row in rows} == {("a source", "silent")}
