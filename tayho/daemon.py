@@ -69,8 +69,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain, relaying)
             ours = [kind for kind in kinds if kind.role in settings.roles]
-            for kind in ours:
-                prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
+            _prepare(ours, settings)
             handlers = _handlers(ours, parts)
             async with face(parts) as served:
                 await _run_tasks(parts, handlers, ours, served)
@@ -108,6 +107,8 @@ async def _run_tasks(
         if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
         if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:
+            for kind in discovering:
+                parts.metrics.scans.begin(kind.name)
             tasks["scanner"] = partial(_discovery(parts).scan, discovering, settings.scan_seconds, drain)
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
@@ -183,6 +184,18 @@ async def _transactions(
     except (LaneTaken, RpcError, StorageError) as error:
         raise EnvironmentRefused([str(error)]) from error
     return transactions
+
+
+def _prepare(kinds: Sequence[Kind], settings: Settings) -> None:
+    """Tell each kind where it runs. Raises EnvironmentRefused with what each of them says against it."""
+    problems: list[str] = []
+    for kind in kinds:
+        try:
+            prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
+        except Exception as error:  # noqa: BLE001 - somebody else's code says why it cannot run here
+            problems.append(f"the kind {kind.name!r} cannot run here: {type(error).__name__}: {error}")
+    if problems:
+        raise EnvironmentRefused(problems)
 
 
 def _discovery(parts: Parts) -> Discovery:
