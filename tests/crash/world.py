@@ -59,14 +59,16 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str) -> Replica:
+    async def start(
+        self, role: str = "automation", *, crash_at: str | None = None, plug_in: str | None = None, **variables: str
+    ) -> Replica:
         """A replica, which kills itself at a step if asked, with kinds and variables of its own if given."""
         extra = dict(variables)
         if crash_at is not None:
             extra[CRASH_AT] = crash_at
         if plug_in is not None:
             extra["PYTHONPATH"] = plug_in
-        return (await self.replicas.start("automation", 1, extra))[0]
+        return (await self.replicas.start(role, 1, extra))[0]
 
     async def enqueue(self, key: str, count: int, **request: str) -> list[UUID]:
         jobs = [
