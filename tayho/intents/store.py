@@ -16,7 +16,7 @@ LOCK_LINE = scalar("intents/intents.lock_line")
 FRONT_OF_LINE = many("intents/intents.front_of_line")
 LEAVE_LINE = command("intents/intents.leave_line")
 REJOIN_LINE = command("intents/intents.rejoin_line")
-IS_KNOWN = scalar("intents/intents.is_known")
+WHICH_ARE_KNOWN = many("intents/intents.which_are_known")
 FIND_BY_JOBS = many("intents/intents.find_by_jobs")
 
 CLAIM_CHILDREN = command("intents/batches.claim_children")
