@@ -2,11 +2,36 @@
 
 CREATE SCHEMA coordination;
 
+CREATE SCHEMA discovery;
+
 CREATE SCHEMA intents;
 
 CREATE SCHEMA tayho;
 
 CREATE SCHEMA transactions;
+
+CREATE OR REPLACE FUNCTION coordination.end_children()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    UPDATE coordination.jobs AS jobs
+    SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+        last_error = jsonb_build_object(
+            'type', 'BatchEnded',
+            'message', format('batch %s ended %s, and with it what it carried', NEW.job_id, NEW.state),
+            'batch_job_id', NEW.job_id, 'batch_ended', coalesce(NEW.result, NEW.last_error)
+        )
+    WHERE jobs.job_id = ANY (
+        ARRAY(
+            SELECT children.job_id FROM coordination.jobs AS children
+            WHERE children.batch_job_id = NEW.job_id AND children.state = 'batched'
+            ORDER BY children.job_id
+            FOR UPDATE
+        )
+    );
+    RETURN NULL;
+END $function$;
 
 CREATE OR REPLACE FUNCTION coordination.refuse_change_but_archive()
  RETURNS trigger
@@ -371,6 +396,8 @@ CREATE TABLE coordination.jobs (
     attempts_spent integer DEFAULT 0 NOT NULL,
     has_live_lineage boolean DEFAULT false NOT NULL,
     cancel_requested_at timestamp with time zone,
+    batch_job_id uuid,
+    batch_children integer,
     set_aside boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['dead'::text, 'quarantined'::text]))) STORED NOT NULL,
     result jsonb,
     last_error jsonb,
@@ -384,6 +411,8 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_attempt_current CHECK ((((state = 'processing'::text) = (attempt_token IS NOT NULL)) AND ((attempt_token IS NULL) = (attempt_worker_id IS NULL)))),
     CONSTRAINT jobs_attempt_number_check CHECK ((attempt_number >= 0)),
     CONSTRAINT jobs_attempts_spent_check CHECK ((attempts_spent >= 0)),
+    CONSTRAINT jobs_batch_children_check CHECK ((batch_children > 0)),
+    CONSTRAINT jobs_batched CHECK ((((state <> 'batched'::text) OR (batch_job_id IS NOT NULL)) AND ((state <> 'pending_batch'::text) OR (batch_job_id IS NULL)))),
     CONSTRAINT jobs_budget CHECK ((attempts_spent <= attempt_number)),
     CONSTRAINT jobs_cancel_without_lineage CHECK (((cancel_requested_at IS NULL) OR (NOT has_live_lineage))),
     CONSTRAINT jobs_chain_id_check CHECK ((chain_id > 0)),
@@ -431,7 +460,7 @@ CREATE TABLE coordination.operator_actions (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT operator_actions_pkey PRIMARY KEY (action_id),
-    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text]))),
+    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'release'::text]))),
     CONSTRAINT operator_actions_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128)))
 );
 
@@ -503,6 +532,37 @@ CREATE TABLE coordination.workers (
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT workers_pkey PRIMARY KEY (worker_id),
     CONSTRAINT workers_instance_id_check CHECK (((length(instance_id) >= 1) AND (length(instance_id) <= 128)))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE discovery.findings (
+    finding_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    name text NOT NULL,
+    detail text NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    hour_at timestamp with time zone NOT NULL,
+    CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
+    CONSTRAINT findings_once_an_hour UNIQUE (chain_id, environment, hour_at, kind, subject, name),
+    CONSTRAINT findings_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT findings_detail_check CHECK ((length(detail) <= 2000)),
+    CONSTRAINT findings_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+    CONSTRAINT findings_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 120)))
+);
+
+CREATE TABLE discovery.occasions (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    work_key text NOT NULL,
+    occasion integer NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT occasions_pkey PRIMARY KEY (chain_id, environment, work_key),
+    CONSTRAINT occasions_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT occasions_occasion_check CHECK ((occasion >= 1))
 )
 WITH (fillfactor=50);
 
@@ -650,7 +710,7 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text, 'result_missing'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
 );
 
@@ -729,6 +789,8 @@ CREATE TABLE transactions.lineages (
     to_address bytea NOT NULL,
     value_wei numeric(78,0) NOT NULL,
     call_data bytea NOT NULL,
+    gas_limit_min bigint DEFAULT 0 NOT NULL,
+    needs_result boolean DEFAULT false NOT NULL,
     state text NOT NULL,
     state_reason text,
     hold text,
@@ -749,8 +811,9 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
     CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_gas_limit_min_check CHECK ((gas_limit_min >= 0)),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
-    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
+    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text, 'result_missing'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
@@ -849,6 +912,7 @@ ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (j
 ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
 
 ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
+
 ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
 ALTER TABLE transactions.broadcasts ADD CONSTRAINT broadcasts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
@@ -871,6 +935,8 @@ ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN K
 
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
 
+CREATE INDEX jobs_of_batch ON coordination.jobs USING btree (batch_job_id) WHERE (batch_job_id IS NOT NULL);
+
 CREATE INDEX jobs_set_aside ON coordination.jobs USING btree (chain_id, environment, job_id) WHERE set_aside;
 
 CREATE INDEX operator_actions_jobs ON coordination.operator_actions USING gin (job_ids);
@@ -885,7 +951,7 @@ CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, e
 
 CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) WHERE (state <> 'released'::text);
 
-CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, place) WHERE waits;
+CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 
@@ -933,6 +999,8 @@ CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EA
 
 CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
+CREATE TRIGGER jobs_children_end AFTER UPDATE ON coordination.jobs FOR EACH ROW WHEN (((new.batch_children IS NOT NULL) AND (new.state = ANY (ARRAY['dead'::text, 'not_actionable'::text, 'quarantined'::text])) AND (old.state IS DISTINCT FROM new.state))) EXECUTE FUNCTION coordination.end_children();
+
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs FOR EACH ROW WHEN (((new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER jobs_identity_immutable BEFORE UPDATE OF job_id, chain_id, environment, idempotency_key, request_digest, role, kind, request, created_at, limit_key, tags ON coordination.jobs FOR EACH ROW WHEN ((((((((((((old.job_id IS DISTINCT FROM new.job_id) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.idempotency_key IS DISTINCT FROM new.idempotency_key)) OR (old.request_digest IS DISTINCT FROM new.request_digest)) OR (old.role IS DISTINCT FROM new.role)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.limit_key IS DISTINCT FROM new.limit_key)) OR (old.tags IS DISTINCT FROM new.tags)) OR ((old.request IS DISTINCT FROM new.request) AND (new.archived_at IS NULL)))) EXECUTE FUNCTION tayho.refuse_change();
@@ -954,6 +1022,14 @@ CREATE TRIGGER operator_actions_kept_whole BEFORE TRUNCATE ON coordination.opera
 CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environment, name, first_seen_at ON coordination.schedules FOR EACH ROW WHEN (((((old.chain_id IS DISTINCT FROM new.chain_id) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.name IS DISTINCT FROM new.name)) OR (old.first_seen_at IS DISTINCT FROM new.first_seen_at))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON discovery.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_count BEFORE UPDATE OF occasion ON discovery.occasions FOR EACH ROW WHEN ((new.occasion <> (old.occasion + 1))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_identity_immutable BEFORE UPDATE OF chain_id, environment, work_key ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_kept BEFORE DELETE ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER children_immutable BEFORE UPDATE OF batch_job_id, child_index, job_id, gas_stipend ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
@@ -991,7 +1067,7 @@ CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN ((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data, gas_limit_min, needs_result ON transactions.lineages FOR EACH ROW WHEN ((((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data)) OR (old.gas_limit_min IS DISTINCT FROM new.gas_limit_min)) OR (old.needs_result IS DISTINCT FROM new.needs_result))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

@@ -12,6 +12,7 @@ from nursery.drain import Drain
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
 from tayho.observability import Metrics
+from tayho.relaying import Relaying
 from tayho.resources import Resources
 from tayho.transactions.module import Transactions
 
@@ -27,6 +28,8 @@ class Parts:
     transactions: Transactions | None
     metrics: Metrics
     drain: Drain
+    # None where no intents are relayed.
+    relaying: Relaying | None = None
 
 
 @frozen

@@ -147,6 +147,7 @@ def _gauges(parts: Parts) -> Gauges:
         backlog=parts.coordination.backlog,
         endpoints=parts.resources.reads.status,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
+        line=None if parts.relaying is None else parts.relaying.line.look,
     )
 
 

@@ -30,6 +30,7 @@ from tayho.coordination.control.types import (
     Preview,
     RoleBacklog,
 )
+from tayho.coordination.discovered import enqueue_found
 from tayho.coordination.explaining.facts import Explainer
 from tayho.coordination.explaining.types import Cause, Explanation
 from tayho.coordination.frontier import BEHIND_SECONDS
@@ -129,6 +130,14 @@ class Coordination(JobReader):
         await self.wake_publishers()
         return answers
 
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
+        return await enqueue_found(tx, self._chain_id, self._environment, jobs)
+
     async def wake_publishers(self) -> None:
         """Hint to every publisher that rows are due; a lost hint costs a poll.
 
@@ -172,25 +181,22 @@ class Coordination(JobReader):
         """
         return await batching.admit(tx, self._chain_id, self._environment, jobs)
 
-    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
-        return await batching.batch_if_pending(tx, job_ids)
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
+        return await batching.batch_if_pending(tx, batch_job_id, job_ids)
 
     async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
         """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
         return await batching.quarantine_if_pending(tx, quarantines)
 
-    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
-        return await batching.settle_if_batched(tx, settlements)
-
-    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
-        return await batching.release_if_batched(tx, job_ids)
-
-    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
-        return await batching.restore_if_ended(tx, job_ids)
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
+        return await batching.settle_if_batched(tx, batch_job_id, settlements)
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
         """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.

@@ -11,6 +11,7 @@ from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
 from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, ScheduleLine
+from tayho.kernel.jobs import Job
 
 
 class JobReader:
@@ -28,6 +29,11 @@ class JobReader:
             if row is None:
                 return None
             return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
+
+    async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+        """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
+        rows = await store.JOBS_BY_ID(connection, job_ids)
+        return {row["job_id"]: store.job_of(row) for row in rows}
 
     async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
         """How far each has come, in one statement; one that is not there is left out."""
@@ -47,6 +53,15 @@ class JobReader:
         async with self._database.connection() as connection:
             rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
         return {row["state"]: row["jobs"] for row in rows}
+
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_KIND(connection, self._chain_id, self._environment)
+        found: dict[str, dict[str, int]] = {}
+        for row in rows:
+            found.setdefault(row["kind"], {})[row["state"]] = row["jobs"]
+        return found
 
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""

@@ -13,12 +13,10 @@ from storage.database import Database
 from tayho.contracts.coordination import Coordination, NewJob
 from tayho.intents import store
 from tayho.intents.admission import Examined
+from tayho.intents.constants import CHILD_KIND, ROLE
 from tayho.intents.signing import intent_document
 from tayho.intents.types import Accepted, IntentDomain, SignedIntent
 from tayho.kernel.steps import step
-
-ROLE = "relayer"
-CHILD_KIND = "intents.child"
 
 TOGETHER_MAX = 128
 WAITING_MAX = 4_096

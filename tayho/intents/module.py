@@ -10,13 +10,25 @@ from storage.database import Database
 from tayho.contracts.coordination import Coordination
 from tayho.intents import store
 from tayho.intents.admission import examine
-from tayho.intents.errors import IntentNotPermitted
-from tayho.intents.intake import CHILD_KIND, ROLE, Intake
-from tayho.intents.signing import digest_of
+from tayho.intents.batch_kind import BatchKind
+from tayho.intents.batcher import Batcher, Sight
+from tayho.intents.constants import BATCH_KIND, CHILD_KIND, ROLE
+from tayho.intents.errors import IntentNotPermitted, LineDrifted
+from tayho.intents.intake import Intake
+from tayho.intents.line import Line
 from tayho.intents.types import Accepted, IntentDomain, IntentStatus, Permit, Recover, SignedIntent
-from tayho.kernel.steps import step
 
-__all__ = ["CHILD_KIND", "ROLE", "Intents", "digest_of"]
+__all__ = [
+    "BATCH_KIND",
+    "CHILD_KIND",
+    "ROLE",
+    "BatchKind",
+    "Batcher",
+    "Intents",
+    "Line",
+    "LineDrifted",
+    "Sight",
+]
 
 
 class Intents:
@@ -43,9 +55,7 @@ class Intents:
 
     async def register(self) -> None:
         """Make sure that there is a line. Replicas may do it at once."""
-        async with self._database.connection() as connection:
-            await store.REGISTER_LINE(connection, self._domain.chain_id, self._environment)
-        step("intent.after_register")
+        await Line(self._database, self._domain.chain_id, self._environment).register()
 
     async def run(self) -> None:
         """Take in what is submitted, until cancelled: nothing is answered before."""

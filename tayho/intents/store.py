@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from storage.connection import Row
-from storage.queries import command, many, scalar
+from storage.queries import command, many, one, scalar
 from storage.rows import value_from
 from tayho.contracts.coordination import JobProgress
-from tayho.intents.types import Child, Intent, IntentStatus, SignedIntent, Waiting
+from tayho.intents.types import Child, Intent, IntentStatus, LinePlace, SignedIntent, Waiting
 from tayho.kernel.address import Address
 
 REGISTER_LINE = command("intents/intents.register_line")
@@ -18,11 +18,13 @@ LEAVE_LINE = command("intents/intents.leave_line")
 REJOIN_LINE = command("intents/intents.rejoin_line")
 WHICH_ARE_KNOWN = many("intents/intents.which_are_known")
 FIND_BY_JOBS = many("intents/intents.find_by_jobs")
+LOOK_AT_LINE = one("intents/intents.look_at_line")
+PLACES = many("intents/intents.places")
 
 CLAIM_CHILDREN = command("intents/batches.claim_children")
 CHILDREN_OF_BATCH = many("intents/batches.children_of_batch")
-LOCK_CHILDREN = many("intents/batches.lock_children")
 SETTLE_CHILDREN = many("intents/batches.settle_children")
+PERMIT_RESTORE = command("intents/batches.permit_restore")
 RELEASE_CHILDREN = many("intents/batches.release_children")
 RESTORE_CHILDREN = many("intents/batches.restore_children")
 
@@ -46,3 +48,7 @@ def status_of(row: Row, progress: JobProgress) -> IntentStatus:
         result=progress.result,
         last_error=progress.last_error,
     )
+
+
+def place_of(row: Row) -> LinePlace:
+    return value_from(LinePlace, row, account=Address(row["account"]))

@@ -34,9 +34,14 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_declare",
         "schedule.after_hold",
         "schedule.after_fire",
+        # discovery
+        "scan.after_record",
+        "scan.after_findings",
         # intents
         "intent.after_register",
         "intent.after_accept",
+        "batch.after_claim",
+        "batch.after_release",
         # transactions
         "lane.after_register",
         "lane.after_observe",
@@ -73,6 +78,7 @@ STEPS: frozenset[str] = frozenset(
         "replace.after_send",
         "replace.after_abandon",
         "hold.after_change",
+        "results.after_hold",
         "evidence.after_turn",
     }
 )

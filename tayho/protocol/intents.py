@@ -8,7 +8,7 @@ from enum import IntEnum
 from rpc import methods
 from rpc.errors import Reverted
 from rpc.reads import Reads
-from tayho.intents.module import digest_of
+from tayho.intents.signing import digest_of
 from tayho.intents.types import Intent, IntentDomain, NotPermitted, SignedIntent
 from tayho.protocol import abi
 from tayho.protocol.artifacts import load

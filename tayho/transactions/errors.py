@@ -39,6 +39,15 @@ class EstimateAbsurd(TransactionError):
     """A node's estimate of gas cannot be true: nothing is signed on its word."""
 
 
+class GasBeyondCap(TransactionError):
+    """The call must have more gas than a transaction, or the present block, can have: nothing is signed."""
+
+    def __init__(self, gas_limit_min: int, cap: int) -> None:
+        super().__init__(
+            f"the call must have {gas_limit_min} gas and a transaction can have {cap} now: ask for less in one call"
+        )
+
+
 class LineageDrifted(TransactionError):
     """A lineage changed between two statements that must see it alike; the whole change was rolled back."""
 

@@ -29,7 +29,7 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-from tayho.kinds import Call, OnChainKind, Revalidation, revert_reason_of
+from tayho.kinds import Call, OnChainKind, Revalidation, needs_result, revert_reason_of
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
@@ -221,7 +221,9 @@ class Executor:
             while True:
                 room = self._room
                 try:
-                    lineage = await self._allocations.submit(Allocation(attempt, call, foreseen.signer))
+                    lineage = await self._allocations.submit(
+                        Allocation(attempt, call, foreseen.signer, needs_result(kind))
+                    )
                 except NoLaneOpen:
                     with trio.move_on_after(ROOM_LOOK_SECONDS):
                         await room.wait()

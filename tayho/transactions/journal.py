@@ -95,7 +95,7 @@ class Journal:
                 )
                 for one, signer in pairs
             }
-            nonces = await self._insert(tx, list(lineages.values()))
+            nonces = await self._insert(tx, list(lineages.values()), [one.needs_result for one, _ in pairs])
             if len(nonces) != len(lineages):
                 # Without this a job would say that it owns a nonce, and own none.
                 raise LineageDrifted("a lane closed under its own lock")
@@ -124,7 +124,9 @@ class Journal:
         rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         return [store.lane_of(row) for row in rows], pool["cursor_position"], pool["is_halted"]
 
-    async def _insert(self, tx: Connection, lineages: Sequence[Lineage]) -> Mapping[UUID, int]:
+    async def _insert(
+        self, tx: Connection, lineages: Sequence[Lineage], need_results: Sequence[bool]
+    ) -> Mapping[UUID, int]:
         if not lineages:
             return {}
         settings = self._settings
@@ -140,6 +142,8 @@ class Journal:
             [lineage.call.to.value for lineage in lineages],
             [lineage.call.value_wei for lineage in lineages],
             [lineage.call.data for lineage in lineages],
+            [lineage.call.gas_limit_min for lineage in lineages],
+            need_results,
         )
         return {row["lineage_id"]: row["nonce"] for row in rows}
 

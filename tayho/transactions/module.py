@@ -45,6 +45,7 @@ from tayho.transactions.reorganising import Reorganisations
 from tayho.transactions.replacing.acts import LineageControl
 from tayho.transactions.replacing.rounds import Replacing
 from tayho.transactions.replacing.types import Act, Wished
+from tayho.transactions.results import Results
 from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
 from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
@@ -95,7 +96,9 @@ class Transactions:
         signers: Sequence[Address],
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        kinds: Sequence[OnChainKind] = (),
     ) -> None:
+        """`kinds` are those that are asked what the receipts of their jobs mean."""
         self._database = database
         self._reads = reads
         self._settings = settings
@@ -115,7 +118,8 @@ class Transactions:
         )
         self._truth = truth
         self._world = World(database, coordination, truth, self._executor.halts, settings)
-        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
+        results = Results(database, coordination, kinds, settings.instance_id, observe)
+        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings, results)
         replacing = Replacing(
             database,
             coordination,
@@ -137,6 +141,7 @@ class Transactions:
             self._executor,
             settings,
             steps=self._steps(coordination, replacing),
+            results=results,
             observe=observe,
             observe_seconds=observe_seconds,
         )

@@ -83,7 +83,7 @@ async def simulate(
     """Run the call at the present head. A node's failure is raised as it is: it is no proof of a revert.
 
     The gas is the node's own estimate, for a filler too: no constant covers what an Arbitrum chain adds for its data.
-    Raises RpcError, MarketAboveCeiling, MarketAbsurd, EstimateAbsurd.
+    Raises RpcError, MarketAboveCeiling, MarketAbsurd, EstimateAbsurd, GasBeyondCap.
     """
     header = await reads.ask(methods.block_by_number("latest"))
     if header is None:
@@ -101,7 +101,12 @@ async def simulate(
         raise returned
     market = await fee_market.at(header)
     return Simulated(
-        gas_limit_for(_number(gas), block_gas_limit=header.gas_limit, gas_limit_max=GAS_LIMIT_MAX),
+        gas_limit_for(
+            _number(gas),
+            block_gas_limit=header.gas_limit,
+            gas_limit_max=GAS_LIMIT_MAX,
+            gas_limit_min=call.gas_limit_min,
+        ),
         fee_for_market(market, fee_wei_max),
         market.transaction_type,
     )

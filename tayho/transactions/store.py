@@ -105,6 +105,7 @@ CLOSE_UNDERFUNDED = many("transactions/holds.close_underfunded")
 LOCK_LINEAGES_OF = many("transactions/holds.lock_lineages_of")
 HOLD = many("transactions/holds.hold")
 RELEASE = many("transactions/holds.release")
+HOLD_FOR_MISSING_RESULT = many("transactions/holds.hold_for_missing_result")
 
 FIND_LINEAGES = many("transactions/explaining.find_lineages")
 LINEAGE = one("transactions/explaining.lineage")
@@ -130,7 +131,7 @@ def lane_of(row: Row) -> LaneStatus:
 
 
 def lineage_of(row: Row) -> Lineage:
-    call = Call(Address(row["to_address"]), row["call_data"], row["value_wei"])
+    call = Call(Address(row["to_address"]), row["call_data"], row["value_wei"], row["gas_limit_min"])
     return value_from(Lineage, row, signer=Address(row["signer"]), call=call)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from rpc.values import shown_hex
+from rpc.values import Receipt, shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
@@ -175,6 +175,14 @@ class OpenMember:
 
 
 @frozen
+class Final:
+    """A member is mined deep enough: its lineage ends."""
+
+    tx_hash: bytes
+    receipt: Receipt
+
+
+@frozen
 class Simulated:
     """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
@@ -255,7 +263,9 @@ AnswerReason: TypeAlias = Literal[
     "ambiguous",
 ]
 """The class of an answer in the table of what nodes say (TX-4); `answer_rules.consequence` says what follows."""
-Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used"]
+Hold: TypeAlias = Literal[
+    "fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used", "result_missing"
+]  # fmt: skip
 """Why an open lineage does not move by itself."""
 
 
@@ -280,6 +290,8 @@ class Allocation:
     attempt: Attempt
     call: Call
     preferred: Address | None = None
+    # Whether the job's kind reads the receipt's logs.
+    needs_result: bool = False
 
 
 @frozen

@@ -78,7 +78,7 @@ HOT: Mapping[str, Hot] = {
     "outbox.mark_published": hot(f"{IDS}, {each(1, 'int')}, 60", "jobs_pkey", "outbox_pkey"),
     "outbox.advance_generation_if_unfinished": hot(f"{IDS}, {each(1, 'int')}", "jobs_pkey"),
     "outbox.wake": hot(""),
-    "attempts.lock_jobs": hot(IDS, "jobs_pkey"),
+    "attempts.lock_jobs": hot(IDS, "jobs_pkey", "jobs_of_batch"),
     "attempts.begin": hot(
         f"{IDS}, {each(1, 'int')}, {each('a-token-of-the-past', 'text')}, '{WORKER_ID}', 8, {SCOPE}, '{{kind}}', "
         "false, 30, 600, 30",
@@ -95,9 +95,22 @@ HOT: Mapping[str, Hot] = {
     "releases.release_lineages": hot(f"{IDS}, 'a reason'", "jobs_pkey", "attempts_pkey"),
     "releases.let_go_of_lineage_if_current": hot(FENCE, "jobs_pkey"),
     "revive.permit_revival": hot(""),
-    "revive.revive": hot(f"{IDS}, {DOCUMENTS}", "jobs_pkey", "attempts_pkey"),
+    "revive.revive": hot(f"{IDS}, {DOCUMENTS}", "jobs_pkey", "attempts_pkey", "jobs_of_batch"),
     "workers.heartbeat": hot(f"'{WORKER_ID}', {IDS}", "jobs_pkey"),
     "jobs.inspect": hot(f"'{UUID(int=1)}'", "jobs_pkey", "outbox_pkey"),
+    "jobs.jobs_by_id": hot(IDS, "jobs_pkey"),
+    "batching.admit": hot(
+        f"{SCOPE}, array_fill(gen_random_uuid(), ARRAY[{BATCH}]), {each('new', 'text')}, {each('automation', 'text')}, "
+        f"{each('kind', 'text')}, {TEXTS}, {each(1, 'int')}, array_fill(NULL::text, ARRAY[{BATCH}]), "
+        f"array_fill('{{}}'::text, ARRAY[{BATCH}])"
+    ),
+    "batching.batch_if_pending": hot(f"'{UUID(int=1)}', {IDS}", "jobs_pkey"),
+    "batching.quarantine_if_pending": hot(f"{IDS}, {DOCUMENTS}", "jobs_pkey"),
+    "batching.settle_if_batched": hot(
+        f"'{UUID(int=1)}', {IDS}, {each('completed', 'text')}, {DOCUMENTS}", "jobs_pkey", "jobs_of_batch"
+    ),
+    "batching.permit_children": hot("'restore'"),
+    "batching.restore_children": hot(IDS, "jobs_of_batch", "jobs_pkey"),
     "jobs.attempts_of_job": hot(f"'{UUID(int=1)}'", "attempts_pkey"),
     "retention.archive_page": hot(f"{SCOPE}, 30, 120, {BATCH}, 604800", "jobs_pkey", "attempts_pkey"),
     "retention.trim_page": hot(f"{SCOPE}, '{UUID(int=0)}', {BATCH}, 100", "outbox_pkey", "jobs_pkey", "attempts_pkey"),
@@ -123,6 +136,8 @@ COLD: Mapping[str, str] = {
         "reads the schedules alone, of which there are as many as people wrote",
     ),
     "schedules.list_all": "a person asks",
+    "batching.standing_of_batch": "a person asks",
+    "batching.release_children": "a person asks, of one batch",
     **dict.fromkeys(
         [
             *("control.cancel_if_open", "control.list_dead", "control.lock_for_control", "control.page_of_dead"),
