@@ -86,11 +86,15 @@ class Intents(Protocol):
         """Make sure that there is a line. Replicas may do it at once."""
         ...
 
+    async def run(self) -> None:
+        """Take in what is submitted, until cancelled: nothing is answered before."""
+        ...
+
     async def submit(self, signed: SignedIntent) -> Accepted:
         """Take an intent: the same one again is the same job, also where it could not be taken any more (INT-2).
 
         Raises IntentRefused (each class has its code), RpcError where the chain cannot be asked, StorageError with
-        nothing recorded, CommitUnknown: then submitting again tells.
+        nothing recorded, CommitUnknown: then submitting again tells. CoalescerClosed: `run` has ended.
         """
         ...
 

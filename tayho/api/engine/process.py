@@ -80,7 +80,14 @@ async def engine_face(parts: Parts) -> AsyncGenerator[Served]:
     try:
         async with listening(settings.engine_bind, "ENGINE_BIND") as sockets:
             engine = Engine(intents, domain, submissions, statuses, parts.drain, sockets)
-            yield Served(engine.serve, engine.ended)
+
+            async def serve() -> None:
+                async with trio.open_nursery() as tasks:
+                    tasks.start_soon(intents.run, name="intents in")
+                    await engine.serve()
+                    tasks.cancel_scope.cancel()
+
+            yield Served(serve, engine.ended)
     finally:
         identity.wipe()
 
@@ -125,7 +132,7 @@ class Engine:
         """Serve until the drain is over: what came in before it is answered, and nothing is begun after it."""
         log.info("engine_listening", bind=str(self._sockets.bind))
         async with trio.open_nursery() as tasks:
-            tasks.start_soon(self._service.run, name="engine statuses")
+            tasks.start_soon(self._service.run, name="engine service")
             tasks.start_soon(self.watchers.run, name="engine watchers")
             await serve_http(
                 self._app, self._sockets, shutdown=self._drained, bounds=BOUNDS, grace_seconds=GRACE_SECONDS

@@ -56,7 +56,7 @@ def document_of(refusal: RequestRefused, request_id: str) -> dict[str, str | int
 def answer_to_refusal(request: Request[Any, Any, Any], error: RequestRefused) -> Response[dict[str, str | int]]:
     """Tell the client; an outage also goes to the log."""
     if error.code.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.warning("request_unanswered", code=error.code.name, cause=str(error.__cause__ or error.detail))
+        log.warning("request_unanswered", code=error.code.name, cause=repr(error.__cause__ or error.detail))
     return Response(
         document_of(error, request.scope["state"]["request_id"]),
         status_code=error.code.status,

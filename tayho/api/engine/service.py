@@ -30,7 +30,7 @@ STATUSES_WAITING = 4_096
 
 
 class IntentService:
-    """The line of intents as strangers reach it. `run` must run for statuses to be read."""
+    """The line of intents as strangers reach it. Its `run` and that of the intents must run."""
 
     def __init__(self, intents: Intents, domain: IntentDomain) -> None:
         self._intents = intents
@@ -63,7 +63,7 @@ class IntentService:
             raise away(
                 codes.NO_CHAIN, "The chain cannot be asked whether it would take the intent: try again."
             ) from error
-        except CommitUnknown as error:
+        except (CommitUnknown, CoalescerClosed) as error:
             raise away(codes.UNKNOWN_OUTCOME, "Submit the same intent again: it is taken once.") from error
         except StorageError as error:
             raise away(codes.NO_STORE, "The intent cannot be recorded now, and was not: try again.") from error

@@ -15,7 +15,7 @@ __all__ = ["line", "plane"]
 
 @pytest.fixture
 async def redis(redis_url: str, bridge: None) -> AsyncIterator[RedisServer]:
-    async with open_redis(redis_url, command_seconds=2) as opened:
+    async with open_redis(redis_url, command_seconds=30) as opened:
         yield opened
 
 

@@ -27,11 +27,15 @@ from tayho.api.engine.wire import FIELDS
 from tests.api.engine.replicas import PROBLEM, Replica, body_of
 from tests.intents.conftest import DOMAIN, Line, intent, signed
 
-pytestmark = pytest.mark.services
+pytestmark = [
+    pytest.mark.services,
+    # The engine beside the thread that draws jitters its looks.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module"),
+]
 
 # Of each route, with what the document allows and with what it forbids.
-CASES = 20
-BODIES = 150
+CASES = 12
+BODIES = 100
 # A schema cannot say what a signature or a deadline must be: what fits it may be refused all the same.
 NOT_CHECKED: list[CheckFunction] = [positive_data_acceptance]
 LEAN = partial(
