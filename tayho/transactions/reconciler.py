@@ -93,7 +93,12 @@ class Reconciler:
         if await self._executor.halts.look():
             return False
         await self._sign_fillers()
-        has_more = await self._reconcile_due()
+        try:
+            has_more = await self._reconcile_due()
+        except RpcError:
+            # Why nothing could be agreed is wanted most while nothing is.
+            await self._evidence.turn()
+            raise
         await self._evidence.turn()
         if self._steps:
             await self._take_steps(await self._truth.heads.head())

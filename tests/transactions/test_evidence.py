@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from rpc import evidence, schemas
 from rpc.ballots import Agreed, Vote
 from rpc.contests import BURST_MAX, REFILL_SECONDS, Contests
-from rpc.errors import EndpointFault, Transport
+from rpc.errors import EndpointFault, NoQuorum, Transport
 from rpc.evidence import Evidence
 from rpc.receipt_checks import Checked
 from rpc.truth import Sight
@@ -75,9 +75,13 @@ async def test_a_decision_is_kept_with_what_it_rests_on(engine: Engine) -> None:
 
 async def test_what_was_contested_is_kept_beside(engine: Engine) -> None:
     """Goal: a lie is on record though nothing ended by it. Method: two of three forge the same receipt, and the block
-    refutes it; then two differ."""
-    await mined(engine, "contested")
+    refutes it, whether or not the third was heard before them; then all three differ, and the tick ends with that."""
+    await mined(engine, "refuted")
     await reconciler(engine, *three(engine, everywhere("status"), everywhere("status"))).tick()
+    assert "refuted" in {row["kind"] for row in await rows(engine.plane.database, "kind <> 'final'")}
+    await mined(engine, "contested")
+    with pytest.raises(NoQuorum):
+        await reconciler(engine, *three(engine, everywhere("status"), everywhere("gas_used"))).tick()
     kept = await rows(engine.plane.database, "kind <> 'final'")
     assert {row["kind"] for row in kept} == {"contested", "refuted"}
     refuted = [row["detail"] for row in kept if row["kind"] == "refuted"]

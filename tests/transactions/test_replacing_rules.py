@@ -184,3 +184,33 @@ def test_what_is_stuck_is_bumped_or_shown(data: st.DataObject) -> None:
     act = decide(candidate, sight, data.draw(limits))
     if isinstance(act, LetBe):
         assert candidate.hold is not None or (candidate.was_behind and pays(candidate.active.fee, sight.market))
+
+
+def ripe(**changes: Any) -> Candidate:
+    """A candidate that has waited too long, with nothing against a bump."""
+    active = OpenMember(b"\1" * 32, 1, "broadcast", False, 2, 21_000, Fee(100, 10))
+    return Candidate(
+        lineage=lineage(2),
+        tx_hashes=(active.tx_hash,),
+        active=active,
+        cancellations=0,
+        **cast("Any", {**RIPE, **changes}),
+    )
+
+
+UNMINED = Sight(market=Market(1_000, 10, 1), incumbents={}, receipts={b"\1" * 32: None}, nonces={SIGNER: 2})
+ROOM = Limits(bump_basis_points=1_250, fee_wei_max=NO_CEILING, replacements_max=8)
+
+
+def test_each_thing_that_speaks_against_a_bump_is_enough() -> None:
+    """Goal: no guard of the rule can be gone unnoticed, whatever chance draws. Method: a candidate that is bumped
+    for sure, then the same with one thing against it each time."""
+    assert isinstance(decide(ripe(), UNMINED, ROOM), Replace)
+    assert not isinstance(decide(ripe(is_lowest=False), UNMINED, ROOM), Replace)
+    assert not isinstance(decide(ripe(is_overdue=False), UNMINED, ROOM), Replace)
+    for nonces in ({}, {SIGNER: 1}, {SIGNER: 3}):
+        assert not isinstance(decide(ripe(), evolve(UNMINED, nonces=nonces), ROOM), Replace)
+    for receipts in ({}, {b"\1" * 32: RECEIPT}):
+        assert not isinstance(decide(ripe(), evolve(UNMINED, receipts=receipts), ROOM), Replace)
+    assert not isinstance(decide(ripe(), UNMINED, evolve(ROOM, replacements_max=0)), Replace)
+    assert not isinstance(decide(ripe(), UNMINED, evolve(ROOM, fee_wei_max=100)), Replace)
