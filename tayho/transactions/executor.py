@@ -314,11 +314,14 @@ class Executor:
         self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
-        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
-        if answer.is_out:
-            bound.info("transaction_out")
-        else:
-            bound.warning("transaction_not_out_yet", detail=answer.detail)
+        if not answer.is_out:
+            log.warning(
+                "transaction_not_out_yet",
+                job_id=str(attempt.job_id),
+                tx_hash=f"0x{tx_hash.hex()}",
+                answer=answer.reason,
+                detail=answer.detail,
+            )
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:
