@@ -8,7 +8,7 @@ import trio
 from attrs import frozen
 
 from rpc import methods
-from rpc.errors import Reverted, RpcRefused
+from rpc.errors import NoQuorum, Reverted, RpcRefused
 from rpc.reads import Reads
 from tayho.kernel.address import Address
 from tayho.kinds import Call
@@ -101,12 +101,13 @@ async def simulate(
 
 async def _gas_or_revert(reads: Reads, request: methods.CallRequest, block_number: int) -> int | WouldRevert:
     """The node's estimate, which it has by running the call at that block. Where it gives none, the call itself tells
-    whether it reverts: nodes refuse an estimate in many words."""
+    whether it reverts: nodes refuse an estimate in many words, and a majority may agree on a revert alone.
+    """
     try:
         return await reads.ask(methods.estimate_gas(request, block_number))
     except Reverted as error:
         return _reverted(error, block_number)
-    except RpcRefused:
+    except (RpcRefused, NoQuorum):
         try:
             await reads.ask(methods.call(request, block_number))
         except Reverted as error:
