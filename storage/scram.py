@@ -3,12 +3,11 @@
 from base64 import b64encode
 from hashlib import pbkdf2_hmac, sha256
 from hmac import digest
-from secrets import token_bytes
 from typing import Final
+from uuid import uuid4
 
 # As the server makes them itself (scram_iterations).
 ITERATIONS: Final = 4_096
-_SALT_BYTES: Final = 16
 PASSWORD_CHARACTERS_MIN: Final = 16
 
 
@@ -26,7 +25,7 @@ def scram_verifier(password: str, *, salt: bytes | None = None, iterations: int 
         raise PasswordRefused(f"the password has fewer than {PASSWORD_CHARACTERS_MIN} characters")
     if not all(" " <= character <= "~" for character in password):
         raise PasswordRefused("the password has a character that is not printable ASCII")
-    salt = token_bytes(_SALT_BYTES) if salt is None else salt
+    salt = uuid4().bytes if salt is None else salt
     salted = pbkdf2_hmac("sha256", password.encode("ascii"), salt, iterations)
     stored_key = sha256(digest(salted, b"Client Key", "sha256")).digest()
     server_key = digest(salted, b"Server Key", "sha256")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-import structlog
 from attrs import field, frozen
 
 from storage.database import Database
@@ -13,8 +12,6 @@ from storage.errors import Refused
 from storage.logins import LoginRefused, make_login
 from storage.scram import PasswordRefused
 from tayho.identities.privileges import identities
-
-log = structlog.get_logger("tayho.identities")
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -67,5 +64,4 @@ async def make_identities(url: str, wanted: Mapping[str, Credentials]) -> list[s
                 f"the migrating login may not make this login ({error.message}): it needs CREATEROLE, and to own the "
                 "schemas; to take SUPERUSER, REPLICATION or BYPASSRLS away it must be a superuser"
             ) from error
-    log.info("identities_made", logins=names)
     return names

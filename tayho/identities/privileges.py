@@ -27,7 +27,7 @@ class Rows:
 
 @frozen
 class Privileges:
-    """All that one identity may do. `denied` are statements that it must be refused, tried by `tayho db qualify`."""
+    """All that one identity may do. `denied` names statements that it must be refused."""
 
     meaning: str
     tables: Mapping[str, str]

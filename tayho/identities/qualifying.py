@@ -12,7 +12,8 @@ from storage.connection import Connection, Row
 from storage.database import Database
 from storage.errors import Refused, StorageError
 from storage.logins import RowRule, memberships_of, owned_by
-from storage.queries import many
+from storage.queries import Command, many
+from tayho.identities.denied import TO_ALL, TO_SOME
 from tayho.identities.privileges import Privileges, identities
 
 _ATTRIBUTES = many("identities/qualify.attributes")
@@ -24,18 +25,6 @@ _EVERYBODYS_ROW_RULES = many("identities/qualify.everybodys_row_rules")
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 _PRIVILEGE = re.compile(r"([A-Z]+)(?: *\(([^)]*)\))?")
-# Of anything that is there in every PostgreSQL, whatever our schema.
-_DENIED_TO_ALL = (
-    "CREATE ROLE tayho_qualify",
-    "CREATE SCHEMA tayho_qualify",
-    "CREATE TABLE coordination.tayho_qualify ()",
-    "CREATE TABLE public.tayho_qualify ()",
-    "CREATE TEMPORARY TABLE tayho_qualify ()",
-    "ALTER TABLE coordination.jobs SET (fillfactor = 50)",
-    "ALTER TABLE coordination.jobs DISABLE TRIGGER USER",
-    "SET session_replication_role = replica",
-    "CREATE OR REPLACE FUNCTION tayho.refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-)
 
 
 @frozen
@@ -62,10 +51,9 @@ async def qualify(identity: str, url: str) -> list[Proof]:
             async with database.transaction() as tx:
                 asked = await _asked(tx)
             proofs = [Proof(identity, claim, found) for claim, found in _compared(identity, privileges, asked)]
-            proofs += [
-                Proof(identity, f"is refused: {statement}", await _tried(database, statement))
-                for statement in (*_DENIED_TO_ALL, *privileges.denied)
-            ]
+            for denied in (*TO_ALL, *(TO_SOME[name] for name in privileges.denied)):
+                found = await _tried(database, denied)
+                proofs.append(Proof(identity, f"is refused: {denied.query.sql}", found))
     except StorageError as error:
         return [Proof(identity, "can connect, and be asked what it may do", str(error))]
     return [Proof(identity, "can connect, and be asked what it may do"), *proofs]
@@ -152,10 +140,10 @@ class _TookEffect(Exception):
     """A statement was run that should have been refused. Leaving the transaction by it undoes it."""
 
 
-async def _tried(database: Database, statement: str) -> str:
+async def _tried(database: Database, denied: Command) -> str:
     """Run it in a transaction that is rolled back: "" where the privilege for it is missing, else what came of it."""
     try:
-        await _run_and_undo(database, statement)
+        await _run_and_undo(database, denied)
     except _TookEffect:
         return "it was not refused"
     except Refused as error:
@@ -164,9 +152,9 @@ async def _tried(database: Database, statement: str) -> str:
         return f"it was refused for another reason: {error.message}"
 
 
-async def _run_and_undo(database: Database, statement: str) -> NoReturn:
+async def _run_and_undo(database: Database, denied: Command) -> NoReturn:
     async with database.transaction() as tx:
-        await tx.execute(statement)
+        await denied(tx)
         raise _TookEffect
 
 

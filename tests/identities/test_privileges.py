@@ -85,9 +85,15 @@ async def test_no_privilege_of_the_runtime_login_is_too_many(logins: Logins) -> 
     assert set(unused) - NEEDED_INSIDE == set()
 
 
+def in_order(line: str) -> str:
+    """A line of a plan, with the parts of a filter sorted: which is looked at first is no other plan."""
+    head, said, conditions = line.partition("Filter: ")
+    return head + said + " AND ".join(sorted(re.sub("[()]", "", conditions).split(" AND ")))
+
+
 async def test_row_rules_change_no_plan(logins: Logins) -> None:
     """Goal: the row rules of the auditor cost the others nothing. Method: every statement has the same plan for the
-    owner, whom no rule concerns, and for the runtime login."""
+    owner, whom no rule concerns, and for the runtime login, but for the order in which a filter is looked at."""
     other: dict[str, str] = {}
     async with connect(logins.owner_url, application_name="tests") as raw:
         connection = Connection(raw, in_transaction=True)
@@ -98,7 +104,7 @@ async def test_row_rules_change_no_plan(logins: Logins) -> None:
             arguments = f"({', '.join(['NULL'] * query.parameters)})" if query.parameters else ""
             rows = await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE planned {arguments}")
             await connection.execute("DEALLOCATE planned")
-            return "\n".join(str(row["QUERY PLAN"]) for row in rows)
+            return "\n".join(in_order(str(row["QUERY PLAN"])) for row in rows)
 
         await connection.execute("BEGIN")
         await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
