@@ -1,5 +1,7 @@
-"""TLS to PostgreSQL is what the URL asks for: a proven server, or none. The embedded server speaks no TLS itself, so a
-front takes the client's SSLRequest, and hands on what is inside (PostgreSQL's protocol, section SSL session encryption).
+"""TLS to PostgreSQL is what the URL asks for: a proven server, or none.
+
+The embedded server speaks no TLS itself, so a front takes the client's SSLRequest and hands on what is inside
+(PostgreSQL's frontend/backend protocol, "SSL Session Encryption").
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ async def pump(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, ended:
 
 
 async def ask(url: str) -> int:
-    async with Database.open(url, pool_size=1, application_name="tests tls") as database:
-        async with database.connection() as connection:
-            return int(await connection.fetchval("SELECT 42"))
+    opened = Database.open(url, pool_size=1, application_name="tests tls")
+    async with opened as database, database.connection() as connection:
+        return int(await connection.fetchval("SELECT 42"))
 
 
 async def test_a_server_is_proven_by_its_authority(postgres_server: PostgresServer, tmp_path: Path) -> None:
