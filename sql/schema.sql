@@ -2,6 +2,8 @@
 
 CREATE SCHEMA coordination;
 
+CREATE SCHEMA discovery;
+
 CREATE SCHEMA intents;
 
 CREATE SCHEMA tayho;
@@ -533,6 +535,37 @@ CREATE TABLE coordination.workers (
 )
 WITH (fillfactor=50);
 
+CREATE TABLE discovery.findings (
+    finding_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    name text NOT NULL,
+    detail text NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    hour_at timestamp with time zone NOT NULL,
+    CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
+    CONSTRAINT findings_once_an_hour UNIQUE (chain_id, environment, hour_at, kind, subject, name),
+    CONSTRAINT findings_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT findings_detail_check CHECK ((length(detail) <= 2000)),
+    CONSTRAINT findings_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+    CONSTRAINT findings_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 120)))
+);
+
+CREATE TABLE discovery.occasions (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    work_key text NOT NULL,
+    occasion integer NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT occasions_pkey PRIMARY KEY (chain_id, environment, work_key),
+    CONSTRAINT occasions_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT occasions_occasion_check CHECK ((occasion >= 1))
+)
+WITH (fillfactor=50);
+
 CREATE TABLE intents.children (
     batch_job_id uuid NOT NULL,
     child_index integer NOT NULL,
@@ -989,6 +1022,14 @@ CREATE TRIGGER operator_actions_kept_whole BEFORE TRUNCATE ON coordination.opera
 CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environment, name, first_seen_at ON coordination.schedules FOR EACH ROW WHEN (((((old.chain_id IS DISTINCT FROM new.chain_id) OR (old.environment IS DISTINCT FROM new.environment)) OR (old.name IS DISTINCT FROM new.name)) OR (old.first_seen_at IS DISTINCT FROM new.first_seen_at))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON discovery.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_count BEFORE UPDATE OF occasion ON discovery.occasions FOR EACH ROW WHEN ((new.occasion <> (old.occasion + 1))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_identity_immutable BEFORE UPDATE OF chain_id, environment, work_key ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_kept BEFORE DELETE ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER children_immutable BEFORE UPDATE OF batch_job_id, child_index, job_id, gas_stipend ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

@@ -20,14 +20,15 @@ from storage.errors import StorageError
 from storage.migrations import migrate
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
-from tayho.coordination.types import Declared, Handler, WorkerSettings
+from tayho.coordination.types import Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, open_custody
+from tayho.discovery.module import Discovery
 from tayho.kernel.jobs import Attempt, Job, Outcome
-from tayho.kinds import Kind, OnChainKind
+from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepare
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
-from tayho.parts import Face, Parts
+from tayho.parts import Face, Parts, Served
 from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
 from tayho.relaying import open_relaying
@@ -67,29 +68,31 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
                 kinds = [*kinds, relaying.kind]
             transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
             parts = Parts(settings, resources, coordination, transactions, metrics, drain, relaying)
-            handlers = _handlers(kinds, parts)
-            declared = declared_by([kind for kind in kinds if kind.role in settings.roles])
-            async with face(parts) as serve:
-                await _run_tasks(parts, handlers, declared, serve)
+            ours = [kind for kind in kinds if kind.role in settings.roles]
+            _prepare(ours, settings)
+            handlers = _handlers(ours, parts)
+            async with face(parts) as served:
+                await _run_tasks(parts, handlers, ours, served)
 
 
 async def _run_tasks(
     parts: Parts,
     handlers: Mapping[str, Handler],
-    declared: Sequence[Declared],
-    serve: Callable[[], Awaitable[None]],
+    kinds: Sequence[Kind],
+    served: Served,
 ) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
         async def work() -> None:
             await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
-            # The worker ends last: reconciler, listener and HTTP serve until its handlers are through.
+            await served.ended()
+            # Worker and face end last: reconciler, listener and HTTP serve until their handlers are through.
             running.cancel()
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
-            "http": serve,
+            "http": served.serve,
             "publisher": partial(coordination.publish, drain),
             "listener": coordination.listen,
             "stalled": partial(coordination.recover_stalled, drain),
@@ -101,8 +104,12 @@ async def _run_tasks(
             tasks["transactions"] = parts.transactions.run
         if parts.relaying is not None:
             tasks["batcher"] = partial(parts.relaying.batcher.run, drain)
-        if declared:
+        if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
+        if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:
+            for kind in discovering:
+                parts.metrics.scans.begin(kind.name)
+            tasks["scanner"] = partial(_discovery(parts).scan, discovering, settings.scan_seconds, drain)
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
     log.info("stopped", reason=drain.reason)
@@ -179,12 +186,36 @@ async def _transactions(
     return transactions
 
 
+def _prepare(kinds: Sequence[Kind], settings: Settings) -> None:
+    """Tell each kind where it runs. Raises EnvironmentRefused with what each of them says against it."""
+    problems: list[str] = []
+    for kind in kinds:
+        try:
+            prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
+        except Exception as error:  # noqa: BLE001 - somebody else's code says why it cannot run here
+            problems.append(f"the kind {kind.name!r} cannot run here: {type(error).__name__}: {error}")
+    if problems:
+        raise EnvironmentRefused(problems)
+
+
+def _discovery(parts: Parts) -> Discovery:
+    settings, resources = parts.settings, parts.resources
+    return Discovery(
+        resources.database,
+        parts.coordination,
+        settings.chain_id,
+        settings.environment,
+        settings.instance_id,
+        resources.truth.reads,
+        parts.metrics.scans.observe,
+    )
+
+
 def _handlers(kinds: Sequence[Kind], parts: Parts) -> dict[str, Handler]:
-    """What runs each kind of this process's roles."""
+    """What runs each of these kinds."""
     return {
         kind.name: parts.metrics.watched(kind.name, _handler(kind, parts.resources, parts.transactions))
         for kind in kinds
-        if kind.role in parts.settings.roles
     }
 
 

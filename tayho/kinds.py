@@ -1,8 +1,8 @@
 """What a team writes to add its own kind of job: the public plug-in interface.
 
 A kind is registered under the entry-point group `tayho.kinds`; its name is the job's `kind` and its role is the queue
-that the job is delivered to. A kind that has `schedules` also fires by itself. `docs/` tells more, and
-`tayho.protocol.counter` is a complete example.
+that the job is delivered to. A kind that has `discover` finds its own work, and one that has `schedules` fires by
+itself. `docs/writing-a-job-kind.md` walks through one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from rpc.reads import Reads
 from rpc.values import Receipt
 from storage.connection import Connection
 from tayho.kernel.address import Address
+from tayho.kernel.discovery import Discovered, Finding, Work
 from tayho.kernel.jobs import Completed, Job, NotActionable, RequestRefused
 from tayho.kernel.json_document import Json
+from tayho.kernel.markets import ProtocolSettings
 from tayho.kernel.schedule import Schedule
 
 __all__ = [
     "Actionable",
     "Call",
     "Completed",
+    "Discovered",
+    "DiscoveringKind",
+    "Finding",
     "Job",
     "Kind",
     "NotActionable",
@@ -36,7 +41,10 @@ __all__ = [
     "Revalidation",
     "Schedule",
     "SettlesOthers",
+    "Surroundings",
+    "Work",
     "needs_result",
+    "prepare",
     "revert_reason_of",
     "schedules_of",
 ]
@@ -128,6 +136,39 @@ class OffChainKind(Protocol):
 
 
 Kind: TypeAlias = OnChainKind | OffChainKind
+
+
+@runtime_checkable
+class DiscoveringKind(Protocol):
+    """What a kind of either sort has besides where it finds its own work."""
+
+    name: str
+    role: str
+
+    async def discover(self, reads: Reads) -> Discovered:
+        """One page of the work that the chain asks for now. Called every SCAN_SECONDS on every replica.
+
+        `reads` answers by a majority, all about one agreed head: no single endpoint that lies or lags makes a job.
+        Calls of one kind never overlap; what a kind remembers between them is lost at a restart. It may raise whatever
+        it likes, and is cut off after `tayho.discovery`'s deadline: it is then asked again at the next look.
+        """
+        ...
+
+
+@frozen
+class Surroundings:
+    """What a kind may know of the process that it runs in."""
+
+    chain_id: int
+    environment: str
+    protocol: ProtocolSettings
+
+
+def prepare(kind: Kind, surroundings: Surroundings) -> None:
+    """Tell the kind where it runs, by its optional method `prepare(surroundings)`: once, before anything runs."""
+    told = cast("Callable[[Surroundings], None] | None", getattr(kind, "prepare", None))
+    if told is not None:
+        told(surroundings)
 
 
 def revert_reason_of(kind: Kind, data: bytes) -> str | None:

@@ -32,5 +32,14 @@ class Parts:
     relaying: Relaying | None = None
 
 
-# Opened before anything is begun; yields the task that serves until cancelled.
-Face: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[Callable[[], Awaitable[None]]]]
+@frozen
+class Served:
+    """A face that listens: what serves it until cancelled, and what to wait for before it is."""
+
+    serve: Callable[[], Awaitable[None]]
+    # Returns once the drain was requested and nothing that came in before it is unanswered.
+    ended: Callable[[], Awaitable[None]]
+
+
+# Opened before anything is begun.
+Face: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[Served]]

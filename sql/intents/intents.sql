@@ -3,10 +3,20 @@ INSERT INTO intents.lines (chain_id, environment) VALUES ($1, $2)
 ON CONFLICT (chain_id, environment) DO NOTHING;
 
 -- name: record!
+-- In the order in which they came: the order of the line.
 INSERT INTO intents.intents
-    (job_id, chain_id, environment, digest, protocol, account, session_key, action, market, payload, salt, deadline,
+    (chain_id, environment, job_id, digest, protocol, account, session_key, action, market, payload, salt, deadline,
      signature)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+SELECT
+    $1, $2, taken.job_id, taken.digest, taken.protocol, taken.account, taken.session_key, taken.action, taken.market,
+    taken.payload, taken.salt, taken.deadline, taken.signature
+FROM unnest(
+    $3::uuid[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::smallint[], $9::bytea[], $10::bytea[],
+    $11::numeric[], $12::bigint[], $13::bytea[]
+) WITH ORDINALITY AS taken (
+    job_id, digest, protocol, account, session_key, action, market, payload, salt, deadline, signature, came
+)
+ORDER BY taken.came;
 
 -- name: waiting
 -- The front of the line of one protocol, without a lock: to be simulated before anything is claimed.
@@ -61,13 +71,13 @@ UPDATE intents.intents SET waits = false WHERE job_id = ANY ($1::uuid[]) AND wai
 -- At their old place: who waited longest is carried first.
 UPDATE intents.intents SET waits = true WHERE job_id = ANY ($1::uuid[]) AND NOT waits;
 
--- name: find_by_job^
+-- name: find_by_jobs
 SELECT intents.job_id, intents.digest, intents.account, intents.action, intents.deadline, intents.accepted_at,
-    children.batch_job_id, children.child_index, children.state AS child_state, children.succeeded
+    children.batch_job_id, children.child_index, children.succeeded
 FROM intents.intents AS intents
 LEFT JOIN intents.children AS children ON children.job_id = intents.job_id AND children.state <> 'released'
-WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.job_id = $3;
+WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.job_id = ANY ($3::uuid[]);
 
--- name: is_known$
-SELECT true FROM intents.intents AS intents
-WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.digest = $3;
+-- name: which_are_known
+SELECT intents.digest FROM intents.intents AS intents
+WHERE intents.chain_id = $1 AND intents.environment = $2 AND intents.digest = ANY ($3::bytea[]);

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from tayho.kernel.address import Address
+from tayho.kernel.markets import ProtocolSettings
 
 if TYPE_CHECKING:
     # Importing custody costs the signing libraries, which a role that does not sign never needs.
@@ -85,6 +86,8 @@ class Settings:
     batch_max_gas: int | None
     # The contract whose intents this deployment takes and carries.
     protocol_address: Address | None
+    scan_seconds: int
+    protocol: ProtocolSettings
     # None where no intents are relayed.
     batch_executor_address: Address | None
     http_bind: Bind

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tayho.config.kinds import address, bind, choice, name, networks, whole, yes_or_no
+from tayho.config.market_kinds import markets
 from tayho.config.secret_kinds import (
     database_url,
     endpoint_url,
@@ -259,11 +261,33 @@ BATCH_MAX_GAS = Variable(
     "gas of one batch, at most",
     need=Need.RELAYER,
 )
+SCAN_SECONDS = Variable(
+    "SCAN_SECONDS",
+    whole(1, 3_600, below="each look reads the chain", above="work would be found over an hour late"),
+    "how often each kind looks for its own work",
+    "5",
+)
 PROTOCOL_ADDRESS = Variable(
     "PROTOCOL_ADDRESS",
     address(),
     "the contract whose intents are taken and carried",
     need=Need.ENGINE,
+)
+PROTOCOL_MARKETS = Variable(
+    "PROTOCOL_MARKETS",
+    markets(),
+    "the protocol's markets and where their facts come from: see docs/roles.md",
+    unset="no fact is posted",
+    is_masked=True,
+)
+PROTOCOL_TREASURY = Variable(
+    "PROTOCOL_TREASURY", address(), "the account that revenue is sent to", unset="no revenue is distributed"
+)
+PROTOCOL_REVENUE_EPOCH_SECONDS = Variable(
+    "PROTOCOL_REVENUE_EPOCH_SECONDS",
+    whole(1, 31_622_400, below="an epoch lasts a second at least", above="revenue would wait over a year"),
+    "length of an epoch of revenue; epochs are counted from 1970",
+    "86400",
 )
 BATCH_EXECUTOR_ADDRESS = Variable(
     "BATCH_EXECUTOR_ADDRESS",
@@ -318,6 +342,17 @@ LOG_FORMAT = Variable(
     "LOG_FORMAT", choice("json", "plain"), "form of the log lines", unset="json on a pipe, plain on a terminal"
 )
 
+# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own
+# as DATABASE_URL.
+RUNTIME_DATABASE_URL = Variable(
+    "RUNTIME_DATABASE_URL",
+    database_url(),
+    "as whom every process but the auditor and the engine connects",
+    is_masked=True,
+)
+AUDITOR_DATABASE_URL = Variable("AUDITOR_DATABASE_URL", database_url(), "as whom the auditor connects", is_masked=True)
+IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {"runtime": RUNTIME_DATABASE_URL, "auditor": AUDITOR_DATABASE_URL}
+
 # In the order of the table and of `tayho config check`. Any: each variable has its own type of value.
 VARIABLES: tuple[Variable[Any], ...] = (
     DATABASE_URL,
@@ -353,7 +388,11 @@ VARIABLES: tuple[Variable[Any], ...] = (
     BATCH_GAS_BUFFER_BASIS_POINTS,
     BATCH_BLOCK_SHARE_BASIS_POINTS,
     BATCH_MAX_GAS,
+    SCAN_SECONDS,
     PROTOCOL_ADDRESS,
+    PROTOCOL_MARKETS,
+    PROTOCOL_TREASURY,
+    PROTOCOL_REVENUE_EPOCH_SECONDS,
     BATCH_EXECUTOR_ADDRESS,
     HTTP_BIND,
     ENGINE_BIND,

@@ -25,6 +25,7 @@ from tayho.coordination.types import (
     Happening,
     IdempotencyConflict,
     JobLine,
+    JobProgress,
     JobRecord,
     LiveWorker,
     NewJob,
@@ -54,6 +55,7 @@ __all__ = [
     "Happening",
     "IdempotencyConflict",
     "JobLine",
+    "JobProgress",
     "JobRecord",
     "LiveWorker",
     "NewJob",
@@ -78,6 +80,10 @@ class Coordination(Protocol):
         """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
         ...
 
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        ...
+
     async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
         """The states of these jobs of the chain and environment."""
         ...
@@ -90,6 +96,10 @@ class Coordination(Protocol):
 
     async def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
+        ...
+
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
         ...
 
     async def backlog(self) -> Backlog:
@@ -117,6 +127,14 @@ class Coordination(Protocol):
 
     async def enqueue_many(self, new_jobs: Sequence[NewJob], *, tx: Connection | None = None) -> list[Enqueued]:
         """Record many jobs, all or none. Raises as `enqueue`."""
+        ...
+
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
         ...
 
     async def wake_publishers(self) -> None:

@@ -30,6 +30,7 @@ from tayho.coordination.control.types import (
     Preview,
     RoleBacklog,
 )
+from tayho.coordination.discovered import enqueue_found
 from tayho.coordination.explaining.facts import Explainer
 from tayho.coordination.explaining.types import Cause, Explanation
 from tayho.coordination.frontier import BEHIND_SECONDS
@@ -128,6 +129,14 @@ class Coordination(JobReader):
         answers = await jobs.enqueue(self._database, self._chain_id, self._environment, new_jobs)
         await self.wake_publishers()
         return answers
+
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
+        return await enqueue_found(tx, self._chain_id, self._environment, jobs)
 
     async def wake_publishers(self) -> None:
         """Hint to every publisher that rows are due; a lost hint costs a poll.

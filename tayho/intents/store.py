@@ -5,6 +5,7 @@ from __future__ import annotations
 from storage.connection import Row
 from storage.queries import command, many, one, scalar
 from storage.rows import value_from
+from tayho.contracts.coordination import JobProgress
 from tayho.intents.types import Child, Intent, IntentStatus, LinePlace, SignedIntent, Waiting
 from tayho.kernel.address import Address
 
@@ -15,8 +16,8 @@ LOCK_LINE = scalar("intents/intents.lock_line")
 FRONT_OF_LINE = many("intents/intents.front_of_line")
 LEAVE_LINE = command("intents/intents.leave_line")
 REJOIN_LINE = command("intents/intents.rejoin_line")
-IS_KNOWN = scalar("intents/intents.is_known")
-FIND_BY_JOB = one("intents/intents.find_by_job")
+WHICH_ARE_KNOWN = many("intents/intents.which_are_known")
+FIND_BY_JOBS = many("intents/intents.find_by_jobs")
 LOOK_AT_LINE = one("intents/intents.look_at_line")
 PLACES = many("intents/intents.places")
 
@@ -37,8 +38,16 @@ def child_of(row: Row) -> Child:
     return value_from(Child, row, waiting=waiting_of(row))
 
 
-def status_of(row: Row) -> IntentStatus:
-    return value_from(IntentStatus, row, account=Address(row["account"]))
+def status_of(row: Row, progress: JobProgress) -> IntentStatus:
+    return value_from(
+        IntentStatus,
+        row,
+        account=Address(row["account"]),
+        state=progress.state,
+        changed_at=progress.updated_at,
+        result=progress.result,
+        last_error=progress.last_error,
+    )
 
 
 def place_of(row: Row) -> LinePlace:

@@ -14,6 +14,8 @@ from rpc.methods import CallRequest
 from rpc.reads import Reads
 from rpc.values import Receipt, shown_hex
 from tayho.kernel.address import Address
+from tayho.kernel.json_document import Json
+from tayho.kernel.transitions import JOB
 
 PAYLOAD_BYTES_MAX = 4_096
 ACTION_MAX = 63
@@ -88,9 +90,20 @@ class IntentStatus:
     action: int
     deadline: int
     accepted_at: datetime
+    # Its job's, and since when.
+    state: str
+    changed_at: datetime
     batch_job_id: UUID | None
     child_index: int | None
     succeeded: bool | None
+    # What is kept of its success, and of its last failure.
+    result: Json
+    last_error: Json
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is left to do. A reorganisation may still take an end back (TX-6)."""
+        return self.state in JOB.terminal
 
 
 @frozen

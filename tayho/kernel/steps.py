@@ -34,6 +34,9 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_declare",
         "schedule.after_hold",
         "schedule.after_fire",
+        # discovery
+        "scan.after_record",
+        "scan.after_findings",
         # intents
         "intent.after_register",
         "intent.after_accept",

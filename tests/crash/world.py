@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 import trio
@@ -182,13 +182,31 @@ class World:
         async def all_ended() -> bool:
             for replica in self.replicas.replicas:
                 replica.check()
-            for job_id in job_ids:
-                record = await self.jobs.inspect(job_id)
-                states[job_id] = "missing" if record is None else record.state
+            async with self.database.connection() as connection:
+                rows = await connection.fetch(
+                    "SELECT job_id, state FROM coordination.jobs WHERE job_id = ANY ($1::uuid[])", list(job_ids)
+                )
+            states.update(dict.fromkeys(job_ids, "missing") | {row["job_id"]: row["state"] for row in rows})
             return all(state in TERMINAL for state in states.values())
 
         await until(all_ended, seconds=seconds, what="every job to end")
         return states
+
+    async def await_found(self, kind: str, count: int, seconds: float = 60) -> list[tuple[str, str, Any]]:
+        """Wait until a kind that discovers its own work has so many jobs, all ended: key, state, result of each."""
+        found: list[tuple[str, str, Any]] = []
+
+        async def all_ended() -> bool:
+            self.replicas.check()
+            async with self.database.connection() as connection:
+                rows = await connection.fetch(
+                    "SELECT idempotency_key, state, result FROM coordination.jobs WHERE kind = $1 ORDER BY 1", kind
+                )
+            found[:] = [(row["idempotency_key"], row["state"], row["result"]) for row in rows]
+            return len(found) >= count and all(state in TERMINAL for _, state, _ in found)
+
+        await until(all_ended, seconds=seconds, what=f"{count} jobs of {kind} to be found and to end")
+        return found
 
     async def check(self) -> None:
         await check_invariants(self.database, self.node, self.contract)
