@@ -31,7 +31,7 @@ def sign_recoverable(digest: bytes, octets: bytearray) -> bytes:
     ffi, lib = _untyped.ffi, _untyped.lib
     signature = ffi.new("secp256k1_ecdsa_recoverable_signature *")
     with ffi.from_buffer("unsigned char[]", octets) as key:
-        signed = _lib.secp256k1_ecdsa_sign_recoverable(GLOBAL_CONTEXT.ctx, signature, digest, key, _ffi.NULL, _ffi.NULL)
+        signed = lib.secp256k1_ecdsa_sign_recoverable(_context.ctx, signature, digest, key, ffi.NULL, ffi.NULL)
     if not signed:
         raise ValueError("the octets are no key of the curve")
     return serialize_recoverable(signature)
