@@ -59,8 +59,8 @@ async def test_no_bad_source_makes_a_transaction_or_an_unhealthy_role(
     tmp_path: Path,
 ) -> None:
     """Goal: must-show 8, end to end. Method: two replicas of the funding oracle and a signed source that is silent,
-    then absurd, forged, failing: each becomes a finding, no job is there, both replicas are ready; then it tells a rate:
-    one job, one transaction, that rate on the chain."""
+    then absurd, forged, failing: each becomes a finding, no job is there, both replicas are ready; then it tells a
+    rate: one job, one transaction, that rate on the chain."""
     home = tmp_path / "tree"
     home.mkdir()
     async with answering() as source:
