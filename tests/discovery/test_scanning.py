@@ -17,7 +17,7 @@ from rpc.reads import Call, Reads
 from rpc.values import Header
 from tayho.coordination.attempts import End, Ends, EndVerdict
 from tayho.discovery import recording, scanner
-from tayho.discovery.module import Discovery
+from tayho.discovery.module import Discovery, FindingReader
 from tayho.discovery.recording import Recorder
 from tayho.discovery.scanner import Scanner
 from tayho.discovery.types import Scanned
@@ -256,14 +256,14 @@ async def test_a_finding_is_kept_once_an_hour_whoever_finds_it(replica: Replica)
     """Goal: a source that is silent for a day fills no table. Method: three replicas find two faults at once, and
     again; the newest come first."""
     found = Discovered(findings=(Finding("M/funding", "silent", "one"), Finding("M/depth", "stale", "two")))
-    discovery = replica.discovery()
+    reader = FindingReader(replica.plane.database, CHAIN_ID, ENVIRONMENT)
     for _ in range(2):
         async with trio.open_nursery() as looks:
             for _ in range(3):
                 looks.start_soon(Replica(replica.plane).scanner(Kind([found])).look)
-    kept = await discovery.findings(10)
+    kept = await reader.newest(10)
     assert {(one.subject, one.name) for one in kept} == {("M/funding", "silent"), ("M/depth", "stale")}
     assert len(kept) == 2
     await replica.look(Discovered(findings=(Finding("M/funding", "ahead", "three"),)))
-    assert [one.detail for one in await discovery.findings(1)] == ["three"]
-    assert len(await discovery.findings(10)) == 3
+    assert [one.detail for one in await reader.newest(1)] == ["three"]
+    assert len(await reader.newest(10)) == 3
