@@ -182,9 +182,11 @@ class World:
         async def all_ended() -> bool:
             for replica in self.replicas.replicas:
                 replica.check()
-            for job_id in job_ids:
-                record = await self.jobs.inspect(job_id)
-                states[job_id] = "missing" if record is None else record.state
+            async with self.database.connection() as connection:
+                rows = await connection.fetch(
+                    "SELECT job_id, state FROM coordination.jobs WHERE job_id = ANY ($1::uuid[])", list(job_ids)
+                )
+            states.update(dict.fromkeys(job_ids, "missing") | {row["job_id"]: row["state"] for row in rows})
             return all(state in TERMINAL for state in states.values())
 
         await until(all_ended, seconds=seconds, what="every job to end")
