@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "schedules": ("tayho.cli.schedules", "schedules_group", "Look at recurring jobs."),
     "world": ("tayho.cli.world", "world_group", "Say which chain a halted pool goes on with."),
     "tx": ("tayho.cli.tx", "tx_group", "Look at transactions, raise their fees and cancel them."),
+    "intents": ("tayho.cli.intents", "intents_group", "Look at intents and batches, and let a dead batch's go."),
     "lanes": ("tayho.cli.lanes", "lanes_command", "Look at the nonce lanes."),
     "rpc": ("tayho.cli.rpc", "rpc_group", "Look at the endpoints for reads."),
     "dev": ("tayho.cli.dev", "dev_command", "Bring up a complete local stack until Ctrl-C."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tayho.config.kinds import address, bind, choice, name, networks, whole, yes_or_no
@@ -340,6 +341,22 @@ DRAIN_SECONDS = Variable(
 LOG_FORMAT = Variable(
     "LOG_FORMAT", choice("json", "plain"), "form of the log lines", unset="json on a pipe, plain on a terminal"
 )
+
+# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own
+# as DATABASE_URL.
+RUNTIME_DATABASE_URL = Variable(
+    "RUNTIME_DATABASE_URL",
+    database_url(),
+    "as whom every process but the auditor and the engine connects",
+    is_masked=True,
+)
+ENGINE_DATABASE_URL = Variable("ENGINE_DATABASE_URL", database_url(), "as whom the engine connects", is_masked=True)
+AUDITOR_DATABASE_URL = Variable("AUDITOR_DATABASE_URL", database_url(), "as whom the auditor connects", is_masked=True)
+IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {
+    "runtime": RUNTIME_DATABASE_URL,
+    "engine": ENGINE_DATABASE_URL,
+    "auditor": AUDITOR_DATABASE_URL,
+}
 
 # In the order of the table and of `tayho config check`. Any: each variable has its own type of value.
 VARIABLES: tuple[Variable[Any], ...] = (

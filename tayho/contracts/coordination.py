@@ -84,6 +84,10 @@ class Coordination(Protocol):
         """How far each has come, in one statement; one that is not there is left out."""
         ...
 
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        ...
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:

@@ -40,6 +40,12 @@ class JobReader:
         rows = await store.PROGRESS(connection, self._chain_id, self._environment, list(job_ids))
         return [value_from(JobProgress, row) for row in rows]
 
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        async with self._database.connection() as connection:
+            rows = await store.STATES_OF(connection, self._chain_id, self._environment, list(job_ids))
+        return {row["job_id"]: row["state"] for row in rows}
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:

@@ -22,7 +22,17 @@ from storage.errors import StorageError
 from tayho.contracts.coordination import Coordination, NewJob, Quarantine
 from tayho.intents import store
 from tayho.intents.batch_kind import BatchRequest
-from tayho.intents.batch_rules import Entry, Estimated, Sized, Unbatchable, Undecided, gas_cap, gas_of, plan
+from tayho.intents.batch_rules import (
+    GAS_LIMIT_MAX,
+    Entry,
+    Estimated,
+    Sized,
+    Unbatchable,
+    Undecided,
+    gas_cap,
+    gas_of,
+    plan,
+)
 from tayho.intents.constants import BATCH_KIND, ROLE
 from tayho.intents.errors import LineDrifted, LineWaits
 from tayho.intents.types import BatchContract, BatchSettings, Carried, Happening, IntentDomain, Observe, Waiting
@@ -88,7 +98,7 @@ class Batcher:
             return False
         head = await self._sight.head()
         cap = gas_cap(head.gas_limit, self._settings)
-        line = list(zip(waiting, await self._sized(waiting, head, cap), strict=True))
+        line = list(zip(waiting, await self._sized(waiting, head), strict=True))
         entries = plan(self._contract, line, self._settings, cap)
         if not entries:
             raise LineWaits(next(sized.reason for _, sized in line if isinstance(sized, Undecided)))
@@ -105,21 +115,21 @@ class Batcher:
             rows = await store.WAITING(connection, *self._line, self._protocol.value, self._settings.items_max)
         return [store.waiting_of(row) for row in rows]
 
-    async def _sized(self, waiting: Sequence[Waiting], head: Header, cap: int) -> list[Sized]:
+    async def _sized(self, waiting: Sequence[Waiting], head: Header) -> list[Sized]:
         """What each needs alone. That one can never be carried is believed of a majority, and of nothing less."""
         found = [_late(one, head) or one for one in waiting]
         timely = [one for one in found if isinstance(one, Waiting)]
-        answers = await self._simulate(self._sight.reads, timely, cap)
+        answers = await self._simulate(self._sight.reads, timely)
         doubtful = [one for one, answer in zip(timely, answers, strict=True) if not isinstance(answer, int)]
         sized = {one.job_id: self._verdict(answer) for one, answer in zip(timely, answers, strict=True)}
         if doubtful and self._sight.agreed is not None:
-            again = await self._simulate(await self._sight.agreed(), doubtful, cap)
+            again = await self._simulate(await self._sight.agreed(), doubtful)
             sized |= {one.job_id: self._verdict(answer) for one, answer in zip(doubtful, again, strict=True)}
         return [sized[one.job_id] if isinstance(one, Waiting) else one for one in found]
 
-    async def _simulate(self, reads: Reads, waiting: Sequence[Waiting], cap: int) -> list[int | RpcError]:
+    async def _simulate(self, reads: Reads, waiting: Sequence[Waiting]) -> list[int | RpcError]:
         questions: list[Question[int]] = [
-            methods.estimate_gas(self._contract.alone(one.signed, cap), "latest") for one in waiting
+            methods.estimate_gas(self._contract.alone(one.signed, GAS_LIMIT_MAX), "latest") for one in waiting
         ]
         return await reads.ask_many(questions) if questions else []
 

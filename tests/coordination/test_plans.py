@@ -12,12 +12,16 @@ from attrs import frozen
 
 from nursery.asyncio_bridge import open_bridge
 from storage.connection import Connection
+from storage.database import Database
 from storage.queries import Command, Many, One, Scalar, all_queries
 from storage.server import connect
 from tayho.coordination import store
-from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT
+from tayho.coordination.module import enqueue_jobs
+from tayho.kernel.ids import new_id
+from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, new_job
 from tests.services.ballast import WORKER_ID, load_ended, load_open, past_triggers
 from tests.services.postgres import MIGRATED, PostgresServer
+from tests.waiting import until
 
 ENDED, OPEN = 200_000, 5_000
 # What one statement is given: the publisher's own batch, above what a worker fetches.
@@ -151,6 +155,13 @@ COLD: Mapping[str, str] = {
 }
 
 
+BURST = (*(1,) * 10, BATCH, BATCH)
+INSERTED = "SELECT n_tup_ins FROM pg_stat_user_tables WHERE relid = 'coordination.jobs'::regclass"
+READ_WHOLE = """
+SELECT sum(seq_tup_read)::bigint FROM pg_stat_user_tables
+WHERE schemaname = 'coordination' AND relname IN ('jobs', 'outbox')
+"""
+
 # A hundred running attempts for each open job, and then none: what dead rows leave behind until they are removed.
 PILE_UP = """
 INSERT INTO coordination.attempts (job_id, attempt_number, generation, token, worker_id, state)
@@ -237,6 +248,28 @@ async def test_a_hot_statement_walks_no_index_that_is_believed_empty(
     for step in steps:
         if step["Index Name"].startswith(("outbox_", "attempts_")):
             assert "Index Cond" in step, step
+
+
+async def test_plans_that_were_made_on_empty_tables_read_none_whole_when_they_fill(
+    database_url: str, bridge: None
+) -> None:
+    """Goal: a burst of jobs on a quiet system costs each of them the same. Method: tables that are known to be empty, a
+    few jobs, and then many by the same connection, which keeps its plans, those of foreign keys too; PostgreSQL counts
+    the rows that reads of whole tables saw."""
+    async with connect(database_url, application_name="tests") as raw:
+        await Connection(raw, in_transaction=False).execute("VACUUM (ANALYZE)")
+    async with Database.open(database_url, pool_size=1, application_name="tests") as database:
+        for count in BURST:
+            jobs = [new_job(str(new_id())) for _ in range(count)]
+            await enqueue_jobs(database, CHAIN_ID, ENVIRONMENT, jobs)
+    async with connect(database_url, application_name="tests") as raw:
+        watch = Connection(raw, in_transaction=False)
+
+        async def is_counted() -> bool:
+            return await watch.fetchval(INSERTED) == sum(BURST)
+
+        await until(is_counted, seconds=20, what="a backend's counters, which it reports at its end")
+        assert await watch.fetchval(READ_WHOLE) == 0
 
 
 async def steps_of(url: str, ref: str, mode: str) -> list[Mapping[str, Any]]:
