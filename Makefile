@@ -24,7 +24,7 @@ LINT_SETTINGS := pyproject.toml .flake8 .importlinter .squawk.toml
 .PHONY: help setup demo test test-fast soak lint contracts lock clean
 
 help:
-	@echo 'make demo       a durable fleet on a local chain, one replica killed on the way'
+	@echo 'make demo       the whole protocol on a local chain, a relayer killed on the way'
 	@echo 'make test       lint and the whole suite'
 	@echo 'make test-fast  the tests that need no service, under a minute'
 	@echo 'make soak       thousands of random schedules of work and faults, for an hour or so'

@@ -10,6 +10,29 @@ CREATE SCHEMA tayho;
 
 CREATE SCHEMA transactions;
 
+CREATE OR REPLACE FUNCTION coordination.end_children()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    UPDATE coordination.jobs AS jobs
+    SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+        last_error = jsonb_build_object(
+            'type', 'BatchEnded',
+            'message', format('batch %s ended %s, and with it what it carried', NEW.job_id, NEW.state),
+            'batch_job_id', NEW.job_id, 'batch_ended', coalesce(NEW.result, NEW.last_error)
+        )
+    WHERE jobs.job_id = ANY (
+        ARRAY(
+            SELECT children.job_id FROM coordination.jobs AS children
+            WHERE children.batch_job_id = NEW.job_id AND children.state = 'batched'
+            ORDER BY children.job_id
+            FOR UPDATE
+        )
+    );
+    RETURN NULL;
+END $function$;
+
 CREATE OR REPLACE FUNCTION coordination.refuse_change_but_archive()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -373,6 +396,8 @@ CREATE TABLE coordination.jobs (
     attempts_spent integer DEFAULT 0 NOT NULL,
     has_live_lineage boolean DEFAULT false NOT NULL,
     cancel_requested_at timestamp with time zone,
+    batch_job_id uuid,
+    batch_children integer,
     set_aside boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['dead'::text, 'quarantined'::text]))) STORED NOT NULL,
     result jsonb,
     last_error jsonb,
@@ -386,6 +411,8 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_attempt_current CHECK ((((state = 'processing'::text) = (attempt_token IS NOT NULL)) AND ((attempt_token IS NULL) = (attempt_worker_id IS NULL)))),
     CONSTRAINT jobs_attempt_number_check CHECK ((attempt_number >= 0)),
     CONSTRAINT jobs_attempts_spent_check CHECK ((attempts_spent >= 0)),
+    CONSTRAINT jobs_batch_children_check CHECK ((batch_children > 0)),
+    CONSTRAINT jobs_batched CHECK ((((state <> 'batched'::text) OR (batch_job_id IS NOT NULL)) AND ((state <> 'pending_batch'::text) OR (batch_job_id IS NULL)))),
     CONSTRAINT jobs_budget CHECK ((attempts_spent <= attempt_number)),
     CONSTRAINT jobs_cancel_without_lineage CHECK (((cancel_requested_at IS NULL) OR (NOT has_live_lineage))),
     CONSTRAINT jobs_chain_id_check CHECK ((chain_id > 0)),
@@ -433,7 +460,7 @@ CREATE TABLE coordination.operator_actions (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT operator_actions_pkey PRIMARY KEY (action_id),
-    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text]))),
+    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'release'::text]))),
     CONSTRAINT operator_actions_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128)))
 );
 
@@ -908,6 +935,8 @@ ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN K
 
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
 
+CREATE INDEX jobs_of_batch ON coordination.jobs USING btree (batch_job_id) WHERE (batch_job_id IS NOT NULL);
+
 CREATE INDEX jobs_set_aside ON coordination.jobs USING btree (chain_id, environment, job_id) WHERE set_aside;
 
 CREATE INDEX operator_actions_jobs ON coordination.operator_actions USING gin (job_ids);
@@ -922,7 +951,7 @@ CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, e
 
 CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) WHERE (state <> 'released'::text);
 
-CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, place) WHERE waits;
+CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
 
@@ -969,6 +998,8 @@ CREATE TRIGGER attempts_kept_whole BEFORE TRUNCATE ON coordination.attempts FOR 
 CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER jobs_children_end AFTER UPDATE ON coordination.jobs FOR EACH ROW WHEN (((new.batch_children IS NOT NULL) AND (new.state = ANY (ARRAY['dead'::text, 'not_actionable'::text, 'quarantined'::text])) AND (old.state IS DISTINCT FROM new.state))) EXECUTE FUNCTION coordination.end_children();
 
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs FOR EACH ROW WHEN (((new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
 

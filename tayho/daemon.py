@@ -29,9 +29,10 @@ from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepar
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
-from tayho.parts import Face, Parts
+from tayho.parts import Face, Parts, Served
 from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
+from tayho.relaying import open_relaying
 from tayho.resources import Resources, Urls, open_resources
 from tayho.transactions.module import LaneTaken, Transactions
 from tayho.transactions.types import TransactionSettings
@@ -63,32 +64,36 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
+            relaying = await open_relaying(settings, resources, coordination, metrics.intents.observe)
+            if relaying is not None:
+                kinds = [*kinds, relaying.kind]
             transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
-            parts = Parts(settings, resources, coordination, transactions, metrics, drain)
+            parts = Parts(settings, resources, coordination, transactions, metrics, drain, relaying)
             ours = [kind for kind in kinds if kind.role in settings.roles]
             _prepare(ours, settings)
             handlers = _handlers(ours, parts)
-            async with face(parts) as serve:
-                await _run_tasks(parts, handlers, ours, serve)
+            async with face(parts) as served:
+                await _run_tasks(parts, handlers, ours, served)
 
 
 async def _run_tasks(
     parts: Parts,
     handlers: Mapping[str, Handler],
     kinds: Sequence[Kind],
-    serve: Callable[[], Awaitable[None]],
+    served: Served,
 ) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
         async def work() -> None:
             await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
-            # The worker ends last: reconciler, listener and HTTP serve until its handlers are through.
+            await served.ended()
+            # Worker and face end last: reconciler, listener and HTTP serve until their handlers are through.
             running.cancel()
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
-            "http": serve,
+            "http": served.serve,
             "publisher": partial(coordination.publish, drain),
             "listener": coordination.listen,
             "stalled": partial(coordination.recover_stalled, drain),
@@ -98,6 +103,8 @@ async def _run_tasks(
             tasks["retention"] = partial(coordination.retain, settings.job_retention_days, drain)
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
+        if parts.relaying is not None:
+            tasks["batcher"] = partial(parts.relaying.batcher.run, drain)
         if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
         if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:

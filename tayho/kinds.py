@@ -57,7 +57,7 @@ class Call:
     to: Address
     data: bytes
     value_wei: int = 0
-    # At least so much gas is signed for, whatever a node estimates; 0 leaves it to the estimate.
+    # At least so much gas is signed for, whatever a node estimates, and no buffer on top; 0 leaves it to the estimate.
     gas_limit_min: int = 0
 
 

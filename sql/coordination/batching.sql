@@ -20,16 +20,25 @@ ON CONFLICT (chain_id, environment, idempotency_key) DO NOTHING
 RETURNING job_id, idempotency_key, priority, run_at, limit_key, state;
 
 -- name: batch_if_pending
+-- Under the parent $1, which the same transaction enqueues.
 WITH pending AS (
     SELECT jobs.job_id FROM coordination.jobs AS jobs
-    WHERE jobs.job_id = ANY ($1::uuid[]) AND jobs.state = 'pending_batch'
+    WHERE jobs.job_id = ANY ($2::uuid[]) AND jobs.state = 'pending_batch'
     ORDER BY jobs.job_id
     FOR UPDATE
+),
+batched AS (
+    UPDATE coordination.jobs AS jobs SET state = 'batched', batch_job_id = $1, updated_at = clock_timestamp()
+    FROM pending
+    WHERE jobs.job_id = pending.job_id
+    RETURNING jobs.job_id
+),
+counted AS (
+    UPDATE coordination.jobs AS jobs SET batch_children = coalesce(jobs.batch_children, 0) + counted.children
+    FROM (SELECT count(*)::integer AS children FROM batched) AS counted
+    WHERE jobs.job_id = $1 AND counted.children > 0
 )
-UPDATE coordination.jobs AS jobs SET state = 'batched', updated_at = clock_timestamp()
-FROM pending
-WHERE jobs.job_id = pending.job_id
-RETURNING jobs.job_id;
+SELECT batched.job_id FROM batched;
 
 -- name: quarantine_if_pending
 -- What can be in no batch ends here, so that those behind it go on (INT-6).
@@ -53,13 +62,13 @@ RETURNING jobs.job_id;
 -- name: settle_if_batched
 -- Each child by its own result, in the transaction that ends its parent.
 WITH asked AS (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS a (job_id, next_state, detail)
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::jsonb[]) AS a (job_id, next_state, detail)
 ),
 batched AS (
     SELECT jobs.job_id, asked.next_state, asked.detail
     FROM asked
     JOIN coordination.jobs AS jobs USING (job_id)
-    WHERE jobs.state = 'batched'
+    WHERE jobs.state = 'batched' AND jobs.batch_job_id = $1
     ORDER BY jobs.job_id
     FOR UPDATE OF jobs
 )
@@ -76,24 +85,30 @@ RETURNING jobs.job_id;
 -- Back into the line, or back under the parent: only inside a named operation (DLV-7).
 SELECT set_config('tayho.operation', $1, true);
 
--- name: release_if_batched
+-- name: standing_of_batch^
+-- Needs `lock_jobs` before it.
+SELECT jobs.state, jobs.has_live_lineage, jobs.batch_children FROM coordination.jobs AS jobs
+WHERE jobs.chain_id = $1 AND jobs.environment = $2 AND jobs.job_id = $3;
+
+-- name: release_children
 -- The parent took no effect and never will: its children wait for another.
-WITH batched AS (
+WITH dead AS (
     SELECT jobs.job_id FROM coordination.jobs AS jobs
-    WHERE jobs.job_id = ANY ($1::uuid[]) AND jobs.state = 'batched'
+    WHERE jobs.batch_job_id = $1 AND jobs.state = 'dead' AND jobs.archived_at IS NULL
     ORDER BY jobs.job_id
     FOR UPDATE
 )
-UPDATE coordination.jobs AS jobs SET state = 'pending_batch', updated_at = clock_timestamp()
-FROM batched
-WHERE jobs.job_id = batched.job_id
+UPDATE coordination.jobs AS jobs
+SET state = 'pending_batch', batch_job_id = NULL, ended_at = NULL, updated_at = clock_timestamp()
+FROM dead
+WHERE jobs.job_id = dead.job_id
 RETURNING jobs.job_id;
 
--- name: restore_if_ended
--- The parent lives again, by a replay or because the chain took its block back: so do its children, under it.
+-- name: restore_children
+-- Parents live again, by a replay or because the chain took their block back: so do their children, under them.
 WITH ended AS (
     SELECT jobs.job_id FROM coordination.jobs AS jobs
-    WHERE jobs.job_id = ANY ($1::uuid[]) AND jobs.state IN ('completed', 'dead') AND jobs.archived_at IS NULL
+    WHERE jobs.batch_job_id = ANY ($1::uuid[]) AND jobs.state IN ('completed', 'dead') AND jobs.archived_at IS NULL
     ORDER BY jobs.job_id
     FOR UPDATE
 )

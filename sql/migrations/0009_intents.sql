@@ -33,7 +33,7 @@ CREATE TABLE intents.intents (
     -- The digest is the idempotency key: one intent, one job (INT-2).
     CONSTRAINT intents_digest UNIQUE (chain_id, environment, digest)
 );
-CREATE INDEX intents_waiting ON intents.intents (chain_id, environment, place) WHERE waits;
+CREATE INDEX intents_waiting ON intents.intents (chain_id, environment, protocol, place) WHERE waits;
 CREATE TRIGGER intents_immutable
 BEFORE UPDATE OF job_id, chain_id, environment, place, digest, protocol, account, session_key, action, market, payload,
     salt, deadline, signature, accepted_at

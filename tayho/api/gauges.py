@@ -10,6 +10,7 @@ from attrs import frozen
 from rpc.member_status import MemberStatus
 from storage.errors import StorageError
 from tayho.coordination.types import Backlog
+from tayho.intents.types import LineLook
 from tayho.observability import Metrics
 from tayho.observability.transaction_instruments import LaneGauges
 from tayho.transactions.module import LaneLine, PoolLook
@@ -49,6 +50,8 @@ class Gauges:
     endpoints: Callable[[], Sequence[MemberStatus]]
     # None where no role signs.
     lanes: Lanes | None
+    # None where no intents are relayed.
+    line: Callable[[], Awaitable[LineLook]] | None = None
 
     async def refresh(self) -> None:
         """Bring every gauge up to date. A source that is away makes its gauges NaN, and a gauge of its own 1."""
@@ -58,6 +61,8 @@ class Gauges:
         await self._refresh("outbox", self._outbox, self.metrics.forget_outbox)
         if self.lanes is not None:
             await self._refresh("lanes", self._lanes, self._forget_lanes)
+        if self.line is not None:
+            await self._refresh("line", self._line, self.metrics.intents.forget_line)
 
     async def _refresh(self, source: str, read: Callable[[], Awaitable[None]], forget: Callable[[], None]) -> None:
         fresh = False
@@ -94,6 +99,11 @@ class Gauges:
         if self.lanes.pool is not None:
             found = await self.lanes.pool()
             self.metrics.transactions.show({lane.signer: _gauges_of(lane) for lane in found.lanes}, found.lineages)
+
+    async def _line(self) -> None:
+        if self.line is not None:
+            found = await self.line()
+            self.metrics.intents.show_line(waiting=found.waiting, oldest_seconds=found.oldest_seconds)
 
     def _forget_lanes(self) -> None:
         self.metrics.forget_lanes()

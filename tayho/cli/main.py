@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "findings": ("tayho.cli.findings", "findings_command", "See what keeps kinds from finding work."),
     "world": ("tayho.cli.world", "world_group", "Say which chain a halted pool goes on with."),
     "tx": ("tayho.cli.tx", "tx_group", "Look at transactions, raise their fees and cancel them."),
+    "intents": ("tayho.cli.intents", "intents_group", "Look at intents and batches, and let a dead batch's go."),
     "lanes": ("tayho.cli.lanes", "lanes_command", "Look at the nonce lanes."),
     "rpc": ("tayho.cli.rpc", "rpc_group", "Look at the endpoints for reads."),
     "dev": ("tayho.cli.dev", "dev_command", "Bring up a complete local stack until Ctrl-C."),

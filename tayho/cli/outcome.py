@@ -15,6 +15,7 @@ from nursery.supervise import TaskCrashed
 from storage.errors import StorageError
 from storage.migration_files import MigrationError
 from tayho.config import ConfigurationRefused
+from tayho.identities.making import IdentityRefused
 from tayho.local.process import LocalProcessFailed, ToolMissing
 from tayho.refusals import EnvironmentRefused
 
@@ -39,7 +40,7 @@ def ends_clearly(command: Callable[P, T]) -> Callable[P, T]:
             _end(EXIT_CONFIGURATION, "configuration", error.lines())
         except EnvironmentRefused as error:
             _end(EXIT_ENVIRONMENT, "environment", error.problems)
-        except (ToolMissing, LocalProcessFailed, MigrationError, StorageError) as error:
+        except (ToolMissing, LocalProcessFailed, MigrationError, StorageError, IdentityRefused) as error:
             _end(EXIT_ENVIRONMENT, "environment", [str(error)])
         except TaskCrashed as error:
             _end(EXIT_FAILED, "crashed", [f"{error} Cause: {error.__cause__!r}"])

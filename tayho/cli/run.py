@@ -7,7 +7,7 @@ import os
 import click
 import structlog
 
-from tayho.api.process import health_face
+from tayho.api.process import process_face
 from tayho.cli.outcome import ends_clearly, run_trio
 from tayho.config import load_settings
 from tayho.custody.module import harden_process
@@ -37,4 +37,4 @@ def run_command(roles: tuple[str, ...]) -> None:
     arm_from(os.environ, settings.environment)
     for warning in settings.warnings:
         log.warning("configuration", warning=warning)
-    run_trio(run, settings, load_kinds(), health_face)
+    run_trio(run, settings, load_kinds(), process_face)

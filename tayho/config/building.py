@@ -58,6 +58,7 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         protocol_markets=values.find(table.PROTOCOL_MARKETS) or {},
         protocol_treasury=values.find(table.PROTOCOL_TREASURY),
         protocol_revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
+        batch_executor_address=values.find(table.BATCH_EXECUTOR_ADDRESS),
         http_bind=values[table.HTTP_BIND],
         engine_bind=values[table.ENGINE_BIND],
         engine_identity=values.find(table.ENGINE_IDENTITY_KEY),

@@ -42,6 +42,7 @@ def load_settings(
         *_read_journal_keys(values, texts, situation),
         *rules.store_problems(values, texts, situation),
         *rules.engine_problems(values, texts, situation),
+        *rules.batch_problems(values, texts),
         *rules.queue_problems(values),
         *rules.range_problems(values),
         *rules.voter_problems(values, situation),

@@ -108,6 +108,13 @@ def engine_problems(values: Values, texts: Texts, situation: Situation) -> Itera
                 )
 
 
+def batch_problems(values: Values, texts: Texts) -> Iterator[Problem]:
+    """An executor serves one protocol, and a batch is for that one."""
+    executor, protocol = table.BATCH_EXECUTOR_ADDRESS, table.PROTOCOL_ADDRESS
+    if values.find(executor) is not None and protocol.name not in texts.named:
+        yield Problem(protocol.name, f"an address, because {executor.name} is set", "nothing")
+
+
 def queue_problems(values: Values) -> Iterator[Problem]:
     """In a cluster a prefix without a hash tag would scatter the keys of one queue over all nodes."""
     url, prefix = values.find(table.REDIS_URL), values.find(table.QUEUE_PREFIX)

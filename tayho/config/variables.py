@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tayho.config.kinds import address, bind, choice, name, networks, whole, yes_or_no
@@ -288,6 +289,12 @@ PROTOCOL_REVENUE_EPOCH_SECONDS = Variable(
     "length of an epoch of revenue; epochs are counted from 1970",
     "86400",
 )
+BATCH_EXECUTOR_ADDRESS = Variable(
+    "BATCH_EXECUTOR_ADDRESS",
+    address(),
+    "the contract through which a relayer executes batches of intents; needs PROTOCOL_ADDRESS",
+    unset="no intents are relayed",
+)
 HTTP_BIND = Variable(
     "HTTP_BIND", bind(), "where health and metrics are served; port 0 takes any free one", "127.0.0.1:8080"
 )
@@ -335,6 +342,22 @@ LOG_FORMAT = Variable(
     "LOG_FORMAT", choice("json", "plain"), "form of the log lines", unset="json on a pipe, plain on a terminal"
 )
 
+# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own
+# as DATABASE_URL.
+RUNTIME_DATABASE_URL = Variable(
+    "RUNTIME_DATABASE_URL",
+    database_url(),
+    "as whom every process but the auditor and the engine connects",
+    is_masked=True,
+)
+ENGINE_DATABASE_URL = Variable("ENGINE_DATABASE_URL", database_url(), "as whom the engine connects", is_masked=True)
+AUDITOR_DATABASE_URL = Variable("AUDITOR_DATABASE_URL", database_url(), "as whom the auditor connects", is_masked=True)
+IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {
+    "runtime": RUNTIME_DATABASE_URL,
+    "engine": ENGINE_DATABASE_URL,
+    "auditor": AUDITOR_DATABASE_URL,
+}
+
 # In the order of the table and of `tayho config check`. Any: each variable has its own type of value.
 VARIABLES: tuple[Variable[Any], ...] = (
     DATABASE_URL,
@@ -375,6 +398,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     PROTOCOL_MARKETS,
     PROTOCOL_TREASURY,
     PROTOCOL_REVENUE_EPOCH_SECONDS,
+    BATCH_EXECUTOR_ADDRESS,
     HTTP_BIND,
     ENGINE_BIND,
     ENGINE_IDENTITY_KEY,

@@ -25,6 +25,7 @@ from tayho.coordination.types import (
     Happening,
     IdempotencyConflict,
     JobLine,
+    JobProgress,
     JobRecord,
     LiveWorker,
     NewJob,
@@ -54,6 +55,7 @@ __all__ = [
     "Happening",
     "IdempotencyConflict",
     "JobLine",
+    "JobProgress",
     "JobRecord",
     "LiveWorker",
     "NewJob",
@@ -78,6 +80,14 @@ class Coordination(Protocol):
         """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
         ...
 
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        ...
+
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        ...
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:
@@ -86,6 +96,10 @@ class Coordination(Protocol):
 
     async def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
+        ...
+
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
         ...
 
     async def backlog(self) -> Backlog:
@@ -157,24 +171,21 @@ class Coordination(Protocol):
         """
         ...
 
-    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
         ...
 
     async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
         """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
         ...
 
-    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
-        ...
-
-    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
-        ...
-
-    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
         ...
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:

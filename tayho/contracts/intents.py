@@ -5,6 +5,7 @@ Generated from tayho/intents/module.py by `make contracts`; a stale copy fails t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -14,6 +15,8 @@ from tayho.intents.errors import (
     IntentMalformed,
     IntentNotPermitted,
     IntentRefused,
+    LineDrifted,
+    LineWaits,
     SignatureMalformed,
     SignatureMalleable,
 )
@@ -22,12 +25,19 @@ from tayho.intents.types import (
     PAYLOAD_BYTES_MAX,
     SIGNATURE_BYTES,
     Accepted,
+    BatchContract,
+    BatchSettings,
+    Carried,
     Child,
-    Claimed,
+    ChildResult,
+    Happening,
     Intent,
     IntentDomain,
     IntentStatus,
+    LineLook,
+    LinePlace,
     NotPermitted,
+    Observe,
     Permit,
     Recover,
     SignedIntent,
@@ -39,10 +49,14 @@ __all__ = [
     "PAYLOAD_BYTES_MAX",
     "SIGNATURE_BYTES",
     "Accepted",
+    "BatchContract",
+    "BatchSettings",
+    "Carried",
     "Child",
-    "Claimed",
+    "ChildResult",
     "DeadlinePassed",
     "DeadlineTooFar",
+    "Happening",
     "Intent",
     "IntentDomain",
     "IntentMalformed",
@@ -50,7 +64,12 @@ __all__ = [
     "IntentRefused",
     "IntentStatus",
     "Intents",
+    "LineDrifted",
+    "LineLook",
+    "LinePlace",
+    "LineWaits",
     "NotPermitted",
+    "Observe",
     "Permit",
     "Recover",
     "SignatureMalformed",
@@ -67,14 +86,22 @@ class Intents(Protocol):
         """Make sure that there is a line. Replicas may do it at once."""
         ...
 
+    async def run(self) -> None:
+        """Take in what is submitted, until cancelled: nothing is answered before."""
+        ...
+
     async def submit(self, signed: SignedIntent) -> Accepted:
         """Take an intent: the same one again is the same job, also where it could not be taken any more (INT-2).
 
         Raises IntentRefused (each class has its code), RpcError where the chain cannot be asked, StorageError with
-        nothing recorded, CommitUnknown: then submitting again tells.
+        nothing recorded, CommitUnknown: then submitting again tells. CoalescerClosed: `run` has ended.
         """
         ...
 
     async def status(self, job_id: UUID) -> IntentStatus | None:
         """How far an intent has come; None where there is none of that id."""
+        ...
+
+    async def statuses(self, job_ids: Sequence[UUID]) -> dict[UUID, IntentStatus]:
+        """How far each has come, in two statements however many they are; unknown ones are left out."""
         ...

@@ -31,8 +31,8 @@ async def admit(tx: Connection, chain_id: int, environment: str, jobs: Sequence[
     return await found_or_made(tx, chain_id, environment, jobs, documents, rows)
 
 
-async def batch_if_pending(tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-    return store.ids_of(await store.BATCH_IF_PENDING(tx, list(job_ids)))
+async def batch_if_pending(tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+    return store.ids_of(await store.BATCH_IF_PENDING(tx, batch_job_id, list(job_ids)))
 
 
 async def quarantine_if_pending(tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
@@ -42,9 +42,10 @@ async def quarantine_if_pending(tx: Connection, quarantines: Sequence[Quarantine
     return store.ids_of(rows)
 
 
-async def settle_if_batched(tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+async def settle_if_batched(tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]) -> frozenset[UUID]:
     rows = await store.SETTLE_IF_BATCHED(
         tx,
+        batch_job_id,
         [one.job_id for one in settlements],
         [one.state for one in settlements],
         [dict(one.detail) for one in settlements],
@@ -52,11 +53,13 @@ async def settle_if_batched(tx: Connection, settlements: Sequence[Settlement]) -
     return store.ids_of(rows)
 
 
-async def release_if_batched(tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+async def release_children(tx: Connection, batch_job_id: UUID) -> frozenset[UUID]:
+    """Let what a batch carried wait again. The caller has judged that the batch took no effect and never will."""
     await store.PERMIT_CHILDREN(tx, "release")
-    return store.ids_of(await store.RELEASE_IF_BATCHED(tx, list(job_ids)))
+    return store.ids_of(await store.RELEASE_CHILDREN(tx, batch_job_id))
 
 
-async def restore_if_ended(tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+async def restore_children(tx: Connection, batch_job_ids: Sequence[UUID]) -> frozenset[UUID]:
+    """Put what these batches carried under them again: they live again in `tx` too (INT-7, TX-6)."""
     await store.PERMIT_CHILDREN(tx, "restore")
-    return store.ids_of(await store.RESTORE_IF_ENDED(tx, list(job_ids)))
+    return store.ids_of(await store.RESTORE_CHILDREN(tx, list(batch_job_ids)))

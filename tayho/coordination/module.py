@@ -181,25 +181,22 @@ class Coordination(JobReader):
         """
         return await batching.admit(tx, self._chain_id, self._environment, jobs)
 
-    async def batch_if_pending(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4)."""
-        return await batching.batch_if_pending(tx, job_ids)
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
+        return await batching.batch_if_pending(tx, batch_job_id, job_ids)
 
     async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
         """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
         return await batching.quarantine_if_pending(tx, quarantines)
 
-    async def settle_if_batched(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """End children by their own results; returns those that were batched (INT-7). Part of `tx`."""
-        return await batching.settle_if_batched(tx, settlements)
-
-    async def release_if_batched(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Let children wait again, whose parent took no effect and never will. Part of `tx`."""
-        return await batching.release_if_batched(tx, job_ids)
-
-    async def restore_if_ended(self, tx: Connection, job_ids: Sequence[UUID]) -> frozenset[UUID]:
-        """Put ended children under their parent again, which is replayed or revived in `tx` too."""
-        return await batching.restore_if_ended(tx, job_ids)
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
+        return await batching.settle_if_batched(tx, batch_job_id, settlements)
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
         """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.

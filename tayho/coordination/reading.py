@@ -10,7 +10,7 @@ from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
-from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker, ScheduleLine
+from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, ScheduleLine
 from tayho.kernel.jobs import Job
 
 
@@ -35,6 +35,17 @@ class JobReader:
         rows = await store.JOBS_BY_ID(connection, job_ids)
         return {row["job_id"]: store.job_of(row) for row in rows}
 
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        rows = await store.PROGRESS(connection, self._chain_id, self._environment, list(job_ids))
+        return [value_from(JobProgress, row) for row in rows]
+
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        async with self._database.connection() as connection:
+            rows = await store.STATES_OF(connection, self._chain_id, self._environment, list(job_ids))
+        return {row["job_id"]: row["state"] for row in rows}
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:
@@ -48,6 +59,15 @@ class JobReader:
         async with self._database.connection() as connection:
             rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
         return {row["state"]: row["jobs"] for row in rows}
+
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_KIND(connection, self._chain_id, self._environment)
+        found: dict[str, dict[str, int]] = {}
+        for row in rows:
+            found.setdefault(row["kind"], {})[row["state"]] = row["jobs"]
+        return found
 
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""

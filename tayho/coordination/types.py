@@ -147,6 +147,17 @@ class JobRecord:
 
 
 @frozen
+class JobProgress:
+    """How far a job has come, and since when. `result` and `last_error` are what its kind kept."""
+
+    job_id: UUID
+    state: str
+    result: Json
+    last_error: Json
+    updated_at: datetime
+
+
+@frozen
 class JobLine:
     """A job in a list."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from attrs import fields
 from coincurve import PrivateKey
+from coincurve.context import GLOBAL_CONTEXT
 
 from tayho.custody.encoding import decode, signed_bytes, signing_digest, transaction_hash
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
@@ -57,6 +56,15 @@ class LocalSigner:
         return SignedTransaction(transaction_hash(raw), raw)
 
 
+class KeyInUse(PrivateKey):
+    """A key for one signature. coincurve's own constructor derives two public keys, at more cost than the signature."""
+
+    def __init__(self, octets: bytearray) -> None:
+        # Its wrapper takes bytes alone. libsecp256k1 itself refuses a number that is no key.
+        self.secret = bytes(octets)
+        self.context = GLOBAL_CONTEXT
+
+
 def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
     """The signed bytes, or the class name of what the library raised.
 
@@ -65,9 +73,7 @@ def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
     digest = signing_digest(request)
     with material.revealed() as octets:
         try:
-            # libsecp256k1's wrapper takes any buffer; its annotation only knows bytes.
-            key = PrivateKey(cast("bytes", octets))
-            signature = key.sign_recoverable(digest, hasher=None)  # pyright: ignore[reportUnknownMemberType]
+            signature = KeyInUse(octets).sign_recoverable(digest, hasher=None)  # pyright: ignore[reportUnknownMemberType]
         except Exception as error:  # noqa: BLE001 - becomes SigningFailed
             return type(error).__name__
     return signed_bytes(request, signature)

@@ -49,3 +49,14 @@ class IntentNotPermitted(IntentRefused):
     def __init__(self, reason: str) -> None:
         super().__init__(f"the protocol would refuse the intent now: {reason}")
         self.reason = reason
+
+
+class LineDrifted(Exception):
+    """The line and its jobs do not say the same; the whole claim was rolled back."""
+
+
+class LineWaits(Exception):
+    """It could not be found out what the first intent of the line needs: nothing behind it may go before it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the line waits, because its first intent could not be simulated: {reason}")

@@ -45,3 +45,17 @@ def intent_document(intent: Intent) -> dict[str, Json]:
 def digest_of(intent: Intent, domain: IntentDomain) -> bytes:
     """What is signed, and what names the intent for ever. Raises TypedDataRefused for a value out of its type."""
     return typed_data.digest(domain_document(domain), INTENT, INTENT_TYPES, intent_document(intent))
+
+
+def typed_data_of(intent: Intent, domain: IntentDomain) -> dict[str, Json]:
+    """The whole document that a wallet is shown, as `eth_signTypedData_v4` takes it."""
+    fields = {
+        typed_data.DOMAIN_TYPE: typed_data.domain_fields(domain_document(domain)),
+        INTENT: INTENT_TYPES[INTENT],
+    }
+    return {
+        "types": {name: [{"name": one.name, "type": one.type_name} for one in of] for name, of in fields.items()},
+        "primaryType": INTENT,
+        "domain": domain_document(domain),
+        "message": intent_document(intent),
+    }

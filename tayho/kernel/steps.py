@@ -40,6 +40,8 @@ STEPS: frozenset[str] = frozenset(
         # intents
         "intent.after_register",
         "intent.after_accept",
+        "batch.after_claim",
+        "batch.after_release",
         # transactions
         "lane.after_register",
         "lane.after_observe",

@@ -63,8 +63,8 @@ JOB = _table(
         Arrow("dead", "queued", "replay"),
         Arrow("completed", "retry", "revive"),
         Arrow("dead", "retry", "revive"),
-        # Children of a parent that gave up, that is replayed, or whose block the chain took back (INT-7, TX-6).
-        Arrow("batched", "pending_batch", "release"),
+        # Children of a parent that took no effect, that is replayed, or whose block the chain took back (INT-7, TX-6).
+        Arrow("dead", "pending_batch", "release"),
         Arrow("completed", "batched", "restore"),
         Arrow("dead", "batched", "restore"),
         # Replayed, and given its earlier transaction back before it took another nonce.

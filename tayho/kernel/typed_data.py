@@ -52,11 +52,15 @@ def digest(domain: Mapping[str, Json], primary_type: str, types: Types, message:
 
 def domain_separator(domain: Mapping[str, Json]) -> bytes:
     """The struct hash of the domain, of those fields that it has. Raises TypedDataRefused."""
+    return struct_hash(DOMAIN_TYPE, {DOMAIN_TYPE: domain_fields(domain)}, domain)
+
+
+def domain_fields(domain: Mapping[str, Json]) -> Sequence[Field]:
+    """The type of this domain: of the fields that EIP-712 knows, those that it has. Raises TypedDataRefused."""
     unknown = sorted(set(domain) - set(_DOMAIN_FIELDS))
     if unknown:
         raise TypedDataRefused(f"the domain has fields that EIP-712 does not know: {', '.join(unknown)}")
-    fields = [Field(name, type_name) for name, type_name in _DOMAIN_FIELDS.items() if name in domain]
-    return struct_hash(DOMAIN_TYPE, {DOMAIN_TYPE: fields}, domain)
+    return [Field(name, type_name) for name, type_name in _DOMAIN_FIELDS.items() if name in domain]
 
 
 def struct_hash(type_name: str, types: Types, value: Mapping[str, Json]) -> bytes:

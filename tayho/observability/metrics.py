@@ -31,6 +31,7 @@ from tayho.kernel.jobs import (
     StaleAttempt,
 )
 from tayho.observability.endpoint_instruments import EndpointInstruments
+from tayho.observability.intent_instruments import IntentInstruments
 from tayho.observability.scan_instruments import ScanInstruments
 from tayho.observability.transaction_instruments import TransactionInstruments
 
@@ -107,6 +108,7 @@ class Metrics:
         self._endpoints = EndpointInstruments(registry)
         self.transactions = TransactionInstruments(registry)
         self.scans = ScanInstruments(registry)
+        self.intents = IntentInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)

@@ -8,6 +8,7 @@ from enum import IntEnum
 from rpc import methods
 from rpc.errors import Reverted
 from rpc.reads import Reads
+from tayho.intents.signing import digest_of
 from tayho.intents.types import Intent, IntentDomain, NotPermitted, SignedIntent
 from tayho.protocol import abi
 from tayho.protocol.artifacts import load
@@ -37,10 +38,11 @@ def permit_of(reads: Reads, domain: IntentDomain) -> Callable[[SignedIntent], Aw
         data = abi.encode_call(PROTOCOL, "verify", (arguments_of(signed.intent), signed.signature))
         request = methods.CallRequest(domain.protocol.value, domain.protocol.value, data)
         try:
-            await reads.ask(methods.call(request, "latest"))
+            answered = await reads.ask(methods.call(request, "latest"))
         except Reverted as error:
             named = abi.decode_error(PROTOCOL, error.data or b"")
             return NotPermitted(named.name if named is not None else error.reason or "reverted without a reason")
-        return None
+        # What has no code reverts never, and another contract signs other digests: neither has permitted anything.
+        return None if answered == digest_of(signed.intent, domain) else NotPermitted("NoSuchProtocol")
 
     return permit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -68,7 +69,7 @@ TAKEN_DELAY_SECONDS = 10
 BLOCKED_DELAY_SECONDS = 1
 
 
-# What a call is checked with before its gas and the market's fee are known.
+# What a call is checked with where its gas and the market's fee are not known.
 PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
@@ -210,28 +211,48 @@ class Executor:
     async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> tuple[Lineage, Foreseen] | Outcome:
         """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
-        await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        foreseen = await self._foresee(call)
+        foreseen = await self._foresee_signable(call)
         if isinstance(foreseen, WouldRevert):
             return NotActionable(_told(kind, foreseen))
-        simulated = foreseen.simulated
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         await self.blocked.reopen_where(partial(self._simulate, call=call))
+        lineage = await self._allocate(Allocation(attempt, call, foreseen.signer, needs_result(kind)))
+        if lineage is None:
+            return Postponed("no lane of the pool has room")
+        if lineage.signer != foreseen.signer:
+            self._simulations.fall_in_step(lineage.signer)
+        return lineage, foreseen
+
+    async def _allocate(self, allocation: Allocation) -> Lineage | None:
+        """Take a nonce of a lane that has room; None where none had for ROOM_SECONDS."""
+        room = self._room
+        # Most find room at once, and need no clock.
+        with suppress(NoLaneOpen):
+            return await self._allocations.submit(allocation)
         with trio.move_on_after(ROOM_SECONDS):
             while True:
+                with trio.move_on_after(ROOM_LOOK_SECONDS):
+                    await room.wait()
                 room = self._room
-                try:
-                    lineage = await self._allocations.submit(
-                        Allocation(attempt, call, foreseen.signer, needs_result(kind))
-                    )
-                except NoLaneOpen:
-                    with trio.move_on_after(ROOM_LOOK_SECONDS):
-                        await room.wait()
-                    continue
-                if lineage.signer != foreseen.signer:
-                    self._simulations.fall_in_step(lineage.signer)
-                return lineage, foreseen
-        return Postponed("no lane of the pool has room")
+                with suppress(NoLaneOpen):
+                    return await self._allocations.submit(allocation)
+        return None
+
+    async def _foresee_signable(self, call: Call) -> Foreseen | WouldRevert:
+        """Simulate. What custody would not sign is refused for that, whatever the chain says of it, or cannot say.
+
+        Raises RequestRefused, and as `_foresee`.
+        """
+        try:
+            foreseen = await self._foresee(call)
+        except Exception:
+            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+            raise
+        if isinstance(foreseen, WouldRevert):
+            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+        else:
+            simulated = foreseen.simulated
+            await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        return foreseen
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
@@ -316,11 +337,14 @@ class Executor:
         self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
-        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
-        if answer.is_out:
-            bound.info("transaction_out")
-        else:
-            bound.warning("transaction_not_out_yet", detail=answer.detail)
+        if not answer.is_out:
+            log.warning(
+                "transaction_not_out_yet",
+                job_id=str(attempt.job_id),
+                tx_hash=f"0x{tx_hash.hex()}",
+                answer=answer.reason,
+                detail=answer.detail,
+            )
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:

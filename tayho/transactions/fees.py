@@ -122,8 +122,8 @@ def _require_plausible(history: FeeHistory, newest_base_fee_wei: int | None) -> 
 
 
 def gas_limit_for(gas_estimate: int, *, block_gas_limit: int, gas_limit_max: int, gas_limit_min: int = 0) -> int:
-    """The gas limit to sign: the estimate with its buffer, `gas_limit_min` at least, within a transaction's and a
-    block's caps.
+    """The gas limit to sign: the estimate with its buffer, or without one `gas_limit_min` at least where that is
+    given, within a transaction's and a block's caps.
 
     Raises EstimateAbsurd for an estimate that no transaction can have or no block can hold, GasBeyondCap for a
     minimum that is.
@@ -135,7 +135,8 @@ def gas_limit_for(gas_estimate: int, *, block_gas_limit: int, gas_limit_max: int
     cap = min(gas_limit_max, block_gas_limit)
     if gas_limit_min > cap:
         raise GasBeyondCap(gas_limit_min, cap)
-    return max(buffered_gas(gas_estimate, cap), gas_limit_min)
+    # Whoever says what a call must have has counted already: a buffer on top would pass their own bounds.
+    return max(gas_estimate, gas_limit_min) if gas_limit_min else buffered_gas(gas_estimate, cap)
 
 
 def buffered_gas(gas_estimate: int, gas_limit_max: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+import structlog
 from attrs import evolve
 
 from storage.database import Connection, Database
@@ -33,6 +34,11 @@ from tayho.transactions.types import (
     SignedMember,
     TransactionSettings,
 )
+
+log = structlog.get_logger("tayho.transactions")
+
+# As many as a log line shows.
+LOGGED_TOGETHER = 100
 
 
 class Journal:
@@ -204,6 +210,7 @@ class Journal:
             await note_answers(tx, answered, sent_by)
         step("journal.after_mark")
         tell(applied, answered, self._observe, self._observe_seconds)
+        _log_those_out(marks)
         return [None if one.attempt.job_id in confirmed else StaleAttempt(one.attempt) for one in marks]
 
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
@@ -226,3 +233,11 @@ class Journal:
             if row is None:
                 raise StaleAttempt(attempt)
         step("journal.after_abandon")
+
+
+def _log_those_out(marks: Sequence[Mark]) -> None:
+    """One line for many: a line of its own costs as much as a tenth of a transaction's way through here."""
+    sent = [f"{one.attempt.job_id} 0x{one.tx_hash.hex()}" for one in marks if one.answer.is_out]
+    for first in range(0, len(sent), LOGGED_TOGETHER):
+        together = sent[first : first + LOGGED_TOGETHER]
+        log.info("transactions_out", count=len(together), sent=together)

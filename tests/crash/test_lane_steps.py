@@ -17,9 +17,10 @@ from rpc.reads import Call
 from tayho.demo.fleet import Replica
 from tayho.faults import CRASH_AT
 from tayho.kernel.address import Address
-from tayho.local.development import PUBLIC_ACCOUNTS, deploy
+from tayho.local.development import deploy
 from tayho.protocol import artifacts
 from tests.cli.test_life import _address, _get  # pyright: ignore[reportPrivateUsage]
+from tests.crash.scenes import FIRST, GATE, GATE_FOR, GATE_OPEN, POOR_WEI, RICH_WEI, SECOND
 from tests.crash.test_every_step import LANE_STEPS
 from tests.crash.world import ENVIRONMENT, World
 from tests.services.chain import LocalChain, local_chain
@@ -27,11 +28,6 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.services]
 
-FIRST, SECOND = sorted(Address.parse(address) for address, _ in PUBLIC_ACCOUNTS)
-GATE = Address(b"\x99" * 20)
-# A word of zeros for nobody in particular and for one caller; a revert for every other.
-GATE_FOR = "0x33156022573373{}146022575f5ffd5b60205ff3"
-RICH, POOR = 10**22, 10**15
 # No deeper than the confirmations of the replicas, so that what others used is final within seconds.
 SHALLOW = {"TX_REORG_LOOKBACK_BLOCKS": "4"}
 # An operator's act in a process of its own.
@@ -107,13 +103,13 @@ async def _until_unready(replica: Replica, *words: str) -> None:
 async def test_killed_after_a_lane_ran_dry_the_others_carry_the_work(crashing: World) -> None:
     """Goal: a lane's standing and its findings are one, and told once. Method: a signer is emptied; the replica that
     closes its lane dies; another works on with the other lane; filled again, the lane opens."""
-    await _told(crashing, "anvil_setBalance", str(FIRST), hex(POOR))
+    await _told(crashing, "anvil_setBalance", str(FIRST), hex(POOR_WEI))
     await crashing.await_death(await crashing.start(crash_at="lane.after_state"))
     assert await _findings(crashing) == ["low_balance", "underfunded"]
     await crashing.start()
     await _all_complete(crashing, await crashing.enqueue("dry", 3))
     assert {signer for (signer,) in await _rows(crashing, "SELECT signer FROM transactions.lineages")} == {SECOND.value}
-    await _told(crashing, "anvil_setBalance", str(FIRST), hex(RICH))
+    await _told(crashing, "anvil_setBalance", str(FIRST), hex(RICH_WEI))
     await _until_rows(crashing, "SELECT DISTINCT state FROM transactions.lanes", [("open",)], "the lane to open")
     assert await _findings(crashing) == ["low_balance", "underfunded", "funded"]
 
@@ -212,7 +208,7 @@ async def test_killed_after_a_lane_was_blocked_or_reopened_its_jobs_complete(cra
     healthy = await crashing.start()
     assert set((await crashing.await_all_ended(job_ids)).values()) == {"completed"}
     healthy.kill()
-    await _told(crashing, "anvil_setCode", str(GATE), "0x60205ff3")
+    await _told(crashing, "anvil_setCode", str(GATE), GATE_OPEN)
     job_ids += await _gated(crashing, "open", 1)
     await crashing.await_death(await crashing.start(crash_at="lane.after_reopen"))
     assert await _findings(crashing) == ["blocked", "unblocked"]

@@ -96,21 +96,24 @@ async def test_killed_after_it_held_a_lineage_it_is_mined_all_the_same(crashing:
     await crashing.check()
 
 
-async def test_killed_after_a_wish_the_wish_stands(crashing: World, database_url: str) -> None:
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside_a_living_replica"])
+async def test_killed_after_a_wish_the_wish_stands(crashing: World, database_url: str, is_beside: bool) -> None:
     """Goal: what an operator was told nothing of is recorded or not, and asking again is harmless. Method: no blocks; a
-    transaction is out; the operator dies after the commit, and another asks the same; a replica cancels it once."""
+    transaction is out; the operator dies after the commit, and another asks the same; a replica, which lived throughout
+    or came afterwards, cancels it once."""
     (job_id,) = await crashing.enqueue("unwanted", 1)
     async with _no_blocks(crashing):
         replica = await crashing.start(**PATIENT)
         await crashing.await_state(job_id, "confirming")
-        replica.kill()
+        if not is_beside:
+            replica.kill()
         arguments = [sys.executable, "-c", SCRIPT, database_url, str(CHAIN_ID), ENVIRONMENT, str(job_id)]
         environment = {**os.environ, CRASH_AT: "replace.after_wish"}
         died = await trio.run_process(arguments, env=environment, check=False, capture_stderr=True)
         assert died.returncode == -9, died.stderr.decode()
         await _wish(crashing, job_id)
-        again = await crashing.start(**PATIENT)
-        await crashing.await_word(again, "lineage_replaced")
+        carrying_out = replica if is_beside else await crashing.start(**PATIENT)
+        await crashing.await_word(carrying_out, "lineage_replaced")
     assert await crashing.await_all_ended([job_id]) == {job_id: "dead"}
     assert await crashing.effects([job_id]) == {job_id: 0}
     assert await _kinds_of_members(crashing) == [False, True]

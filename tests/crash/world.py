@@ -59,14 +59,16 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str) -> Replica:
+    async def start(
+        self, role: str = "automation", *, crash_at: str | None = None, plug_in: str | None = None, **variables: str
+    ) -> Replica:
         """A replica, which kills itself at a step if asked, with kinds and variables of its own if given."""
         extra = dict(variables)
         if crash_at is not None:
             extra[CRASH_AT] = crash_at
         if plug_in is not None:
             extra["PYTHONPATH"] = plug_in
-        return (await self.replicas.start("automation", 1, extra))[0]
+        return (await self.replicas.start(role, 1, extra))[0]
 
     async def enqueue(self, key: str, count: int, **request: str) -> list[UUID]:
         jobs = [
@@ -180,9 +182,11 @@ class World:
         async def all_ended() -> bool:
             for replica in self.replicas.replicas:
                 replica.check()
-            for job_id in job_ids:
-                record = await self.jobs.inspect(job_id)
-                states[job_id] = "missing" if record is None else record.state
+            async with self.database.connection() as connection:
+                rows = await connection.fetch(
+                    "SELECT job_id, state FROM coordination.jobs WHERE job_id = ANY ($1::uuid[])", list(job_ids)
+                )
+            states.update(dict.fromkeys(job_ids, "missing") | {row["job_id"]: row["state"] for row in rows})
             return all(state in TERMINAL for state in states.values())
 
         await until(all_ended, seconds=seconds, what="every job to end")

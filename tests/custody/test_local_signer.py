@@ -113,7 +113,7 @@ def test_nothing_refused_reaches_the_library(
     change: dict[str, Any], rule: Rule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goal: validation stands before the signature, and is no advice. Method: a library that must not be called."""
-    monkeypatch.setattr(local_signer, "PrivateKey", lambda _: pytest.fail("signed"))
+    monkeypatch.setattr(local_signer, "KeyInUse", lambda _: pytest.fail("signed"))
     with pytest.raises(SigningRefused) as caught:
         LOCAL.sign(evolve(REQUEST, **change), RESERVED)
     assert rule in {refusal.rule for refusal in caught.value.refusals}
@@ -174,7 +174,7 @@ def test_a_failing_library_takes_no_key_with_it(monkeypatch: pytest.MonkeyPatch)
         held = bytes(octets)
         raise RuntimeError(f"cannot sign with {held.hex()}")
 
-    monkeypatch.setattr(local_signer, "PrivateKey", fail)
+    monkeypatch.setattr(local_signer, "KeyInUse", fail)
     with pytest.raises(SigningFailed) as caught:
         LOCAL.sign(REQUEST, RESERVED)
     assert caught.value.library_error == "RuntimeError"

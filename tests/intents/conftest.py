@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+import trio
 from attrs import define, evolve, field
 from coincurve import PrivateKey
 
@@ -54,7 +55,7 @@ def signed(one: Intent, key: PrivateKey, domain: IntentDomain = DOMAIN) -> Signe
 
 
 @pytest.fixture
-async def line(plane: Plane) -> Line:
+async def line(plane: Plane, nursery: trio.Nursery) -> Line:
     told: list[Line] = []
 
     async def permit(one: SignedIntent) -> NotPermitted | None:
@@ -62,5 +63,6 @@ async def line(plane: Plane) -> Line:
 
     intents = Intents(plane.database, plane.coordination, DOMAIN, ENVIRONMENT, permit, recovered)
     await intents.register()
+    nursery.start_soon(intents.run)
     told.append(Line(plane, intents))
     return told[0]

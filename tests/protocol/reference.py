@@ -82,10 +82,13 @@ class Reference:
     accounts: tuple[Address, ...]
     key: Key
     salt: int = 0
+    # Which of the node's accounts owns the protocol, and which one's session the key is.
+    owner: int = 0
+    holder: int = 1
 
     @property
     def account(self) -> Address:
-        return self.accounts[1]
+        return self.accounts[self.holder]
 
     @property
     def domain(self) -> IntentDomain:
@@ -109,10 +112,11 @@ class Reference:
     def signed(self, intent: Intent, *, stipend: int = STIPEND, key: Key | None = None) -> Child:
         return Child(intent, (key or self.key).sign(digest_of(intent, self.domain)), stipend)
 
-    async def do(self, function: str, *arguments: object, account: int = 0) -> Receipt:
-        """Send a call of the protocol from one of the node's accounts."""
+    async def do(self, function: str, *arguments: object, account: int | None = None) -> Receipt:
+        """Send a call of the protocol from one of the node's accounts, its owner's if none is named."""
         data = abi.encode_call(PROTOCOL, function, arguments)
-        return await send(self.endpoint, self.accounts[account], self.protocol, data)
+        sender = self.accounts[self.owner if account is None else account]
+        return await send(self.endpoint, sender, self.protocol, data)
 
     async def view(self, function: str, *arguments: object) -> object:
         """What a function of the protocol returns. Raises Reverted."""
@@ -157,25 +161,30 @@ def _result(log: Log) -> Result:
 
 @asynccontextmanager
 async def reference_on_anvil(folder: Path) -> AsyncGenerator[Reference]:
-    """Start a node, deploy, deposit an ether for the account and open its session."""
+    """Start a node and deploy."""
     async with (
         anvil(folder, CHAIN) as node,
         Endpoint.open(node.service.url, chain_id=CHAIN.chain_id) as endpoint,
     ):
-        accounts = await endpoint.ask(Call("eth_accounts", (), lambda found: tuple(map(Address.parse, found))))  # pyright: ignore[reportArgumentType,reportUnknownLambdaType]
-        protocol = await _deployed(endpoint, accounts[0], abi.encode_deployment(PROTOCOL))
-        executor = await _deployed(endpoint, accounts[0], abi.encode_deployment(EXECUTOR, [protocol]))
-        reference = Reference(endpoint, protocol, executor, accounts, Key())
-        forever = 2**63
-        await reference.do("grantSession", reference.key.address, ALL_ACTIONS, bytes(32), forever, account=1)
-        deposit = {
-            "from": as_data(accounts[1].value),
-            "to": as_data(protocol.value),
-            "value": as_quantity(ETHER),
-            "data": as_data(abi.encode_call(PROTOCOL, "deposit")),
-        }
-        await endpoint.ask(Call("eth_sendTransaction", (deposit,), lambda _: None, is_write=True))
-        yield reference
+        yield await reference_at(endpoint)
+
+
+async def reference_at(endpoint: Endpoint, *, owner: int = 0, holder: int = 1) -> Reference:
+    """Deploy, deposit an ether for the holder's account and open its session."""
+    accounts = await endpoint.ask(Call("eth_accounts", (), lambda found: tuple(map(Address.parse, found))))  # pyright: ignore[reportArgumentType,reportUnknownLambdaType]
+    protocol = await _deployed(endpoint, accounts[owner], abi.encode_deployment(PROTOCOL))
+    executor = await _deployed(endpoint, accounts[owner], abi.encode_deployment(EXECUTOR, [protocol]))
+    reference = Reference(endpoint, protocol, executor, accounts, Key(), owner=owner, holder=holder)
+    forever = 2**63
+    await reference.do("grantSession", reference.key.address, ALL_ACTIONS, bytes(32), forever, account=holder)
+    deposit = {
+        "from": as_data(accounts[holder].value),
+        "to": as_data(protocol.value),
+        "value": as_quantity(ETHER),
+        "data": as_data(abi.encode_call(PROTOCOL, "deposit")),
+    }
+    await endpoint.ask(Call("eth_sendTransaction", (deposit,), lambda _: None, is_write=True))
+    return reference
 
 
 async def _deployed(endpoint: Endpoint, sender: Address, data: bytes) -> Address:

@@ -69,3 +69,43 @@ class BatchedNotCancellable(ControlRefused):
     def __init__(self, job_id: UUID, state: str) -> None:
         super().__init__(job_id, f"job {job_id} is {state}: what belongs to a batch cannot be cancelled alone")
         self.state = state
+
+
+class ReplayedWithBatch(ControlRefused):
+    """A child has no delivery of its own: only what carries it can be tried again."""
+
+    def __init__(self, job_id: UUID, batch_job_id: UUID) -> None:
+        super().__init__(
+            job_id,
+            f"job {job_id} is carried by batch {batch_job_id}: replay that one, or let its children wait for another "
+            f"with `tayho intents release {batch_job_id}`",
+        )
+
+
+class ChildrenElsewhere(ControlRefused):
+    """A batch is replayed with all that it carried, or not at all (INT-7)."""
+
+    def __init__(self, job_id: UUID, missing: int) -> None:
+        super().__init__(
+            job_id,
+            f"batch {job_id} cannot be replayed: {missing} of its children were released to the line, or archived; "
+            "what was released is carried by another batch",
+        )
+
+
+class NotABatch(ControlRefused):
+    """The job carries no others."""
+
+    def __init__(self, job_id: UUID) -> None:
+        super().__init__(job_id, f"job {job_id} carries no others, or let them go before: there is nothing to release")
+
+
+class BatchMayTakeEffect(ControlRefused):
+    """What a batch carries is let go only where the batch took no effect and is not tried again."""
+
+    def __init__(self, job_id: UUID, state: str) -> None:
+        super().__init__(
+            job_id,
+            f"batch {job_id} is {state}: its children may still take effect with it, or did; only those of a batch "
+            "that ended dead, not_actionable or quarantined are released",
+        )
