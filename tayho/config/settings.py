@@ -88,11 +88,11 @@ class Settings:
     # The contract whose intents this deployment takes and carries.
     protocol_address: Address | None
     scan_seconds: int
-    # None where no intents are relayed.
-    batch_executor_address: Address | None
     protocol_markets: Mapping[str, Market] = field(repr=False)
     protocol_treasury: Address | None
     protocol_revenue_epoch_seconds: int
+    # None where no intents are relayed.
+    batch_executor_address: Address | None
     http_bind: Bind
     engine_bind: Bind
     # None only where no role is the engine.

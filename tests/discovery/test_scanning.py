@@ -16,7 +16,7 @@ from nursery.drain import Drain
 from rpc.reads import Call, Reads
 from rpc.values import Header
 from tayho.coordination.attempts import End, Ends, EndVerdict
-from tayho.discovery import recording, scanner
+from tayho.discovery import recording, scanner, store
 from tayho.discovery.module import Discovery, FindingReader
 from tayho.discovery.recording import Recorder
 from tayho.discovery.scanner import Scanner
@@ -160,6 +160,34 @@ async def test_work_found_in_vain_gets_another_job_after_a_wait(
         assert len(await jobs(replica.plane)) == occasion
 
 
+async def test_who_waited_for_another_to_advance_is_one_too_late(replica: Replica) -> None:
+    """Goal: of replicas that advance the same work in the same moment one does. Method: one holds the row in an open
+    transaction; another asks meanwhile, waits for it, and advances nothing."""
+    await replica.look(work(1))
+    await end(replica.plane, "not_actionable")
+    await replica.look(work(1))
+    advanced: list[list[object]] = []
+    asked = CHAIN_ID, ENVIRONMENT, ["kind/aaaaaaaa/w0"], [1], 0.0, 0.0
+    database = replica.plane.database
+
+    async def advance() -> None:
+        async with database.transaction() as tx:
+            advanced.append(list(await store.ADVANCE_IF_WAITED(tx, *asked)))
+
+    async def is_waiting() -> bool:
+        async with database.connection() as connection:
+            waiting = (
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            return await connection.fetchval(waiting) > 0
+
+    async with trio.open_nursery() as others, database.transaction() as tx:
+        assert len(await store.ADVANCE_IF_WAITED(tx, *asked)) == 1
+        others.start_soon(advance)
+        await until(is_waiting, what="the other to wait for the row")
+    assert advanced == [[]]
+
+
 async def test_each_wait_is_twice_the_last(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: what stays in vain costs ever less. Method: let time pass by moving the row's clock; the third job comes
     after more than the first wait."""
@@ -235,6 +263,17 @@ async def test_a_kind_that_fails_or_hangs_keeps_no_other_from_its_work(
     for name in ("fails", "fails inside", "nonsense", "too much"):
         assert replica.counts[name, Scanned.FAILED] >= 1
         assert replica.counts[name, Scanned.LOOKED] == 0
+
+
+async def test_a_drain_cuts_a_look_off(replica: Replica) -> None:
+    """Goal: scanners stop first, and hold no drain up. Method: a kind that hangs, with half a minute left; a drain."""
+    kind = Kind([work(1)], behave=trio.sleep_forever)
+    drain = Drain(seconds=5)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as scanning:
+            scanning.start_soon(partial(replica.discovery().scan, [kind], 1, drain))
+            await until(lambda: kind.looks == 1, what="the look to begin")
+            drain.request("test")
 
 
 async def test_pages_are_taken_one_after_the_other_up_to_a_bound(
