@@ -69,3 +69,9 @@ DELETE FROM coordination.workers WHERE false;
 
 -- name: change_limits!
 UPDATE coordination.limits SET full_at = full_at WHERE false;
+
+-- name: read_lineages!
+SELECT lineage_id FROM transactions.lineages LIMIT 0;
+
+-- name: change_intents!
+UPDATE intents.intents SET waits = waits WHERE false;

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "queues": ("tayho.cli.queues", "queues_group", "Pause and resume roles and kinds."),
     "limits": ("tayho.cli.limits", "limits_group", "Limit what one key (a tenant, an account) may have at once."),
     "schedules": ("tayho.cli.schedules", "schedules_group", "Look at recurring jobs."),
+    "findings": ("tayho.cli.findings", "findings_command", "See what keeps kinds from finding work."),
     "world": ("tayho.cli.world", "world_group", "Say which chain a halted pool goes on with."),
     "tx": ("tayho.cli.tx", "tx_group", "Look at transactions, raise their fees and cancel them."),
     "intents": ("tayho.cli.intents", "intents_group", "Look at intents and batches, and let a dead batch's go."),

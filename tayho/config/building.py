@@ -12,7 +12,6 @@ from tayho.config.secret_kinds import shown_journal_keys
 from tayho.config.settings import Effective, Settings
 from tayho.config.values import Values
 from tayho.config.variable import Variable
-from tayho.kernel.markets import ProtocolSettings
 
 UNSET = "(unset)"
 
@@ -56,12 +55,9 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         batch_max_gas=values.find(table.BATCH_MAX_GAS),
         protocol_address=values.find(table.PROTOCOL_ADDRESS),
         scan_seconds=values[table.SCAN_SECONDS],
-        protocol=ProtocolSettings(
-            address=values.find(table.PROTOCOL_ADDRESS),
-            markets=values.find(table.PROTOCOL_MARKETS) or {},
-            treasury=values.find(table.PROTOCOL_TREASURY),
-            revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
-        ),
+        protocol_markets=values.find(table.PROTOCOL_MARKETS) or {},
+        protocol_treasury=values.find(table.PROTOCOL_TREASURY),
+        protocol_revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
         batch_executor_address=values.find(table.BATCH_EXECUTOR_ADDRESS),
         http_bind=values[table.HTTP_BIND],
         engine_bind=values[table.ENGINE_BIND],

@@ -350,8 +350,13 @@ RUNTIME_DATABASE_URL = Variable(
     "as whom every process but the auditor and the engine connects",
     is_masked=True,
 )
+ENGINE_DATABASE_URL = Variable("ENGINE_DATABASE_URL", database_url(), "as whom the engine connects", is_masked=True)
 AUDITOR_DATABASE_URL = Variable("AUDITOR_DATABASE_URL", database_url(), "as whom the auditor connects", is_masked=True)
-IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {"runtime": RUNTIME_DATABASE_URL, "auditor": AUDITOR_DATABASE_URL}
+IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {
+    "runtime": RUNTIME_DATABASE_URL,
+    "engine": ENGINE_DATABASE_URL,
+    "auditor": AUDITOR_DATABASE_URL,
+}
 
 # In the order of the table and of `tayho config check`. Any: each variable has its own type of value.
 VARIABLES: tuple[Variable[Any], ...] = (

@@ -36,5 +36,7 @@ TO_SOME: Mapping[str, Command] = {
         command("identities/denied.change_evidence"),
         command("identities/denied.delete_workers"),
         command("identities/denied.change_limits"),
+        command("identities/denied.read_lineages"),
+        command("identities/denied.change_intents"),
     )
 }

@@ -15,6 +15,7 @@ from tests.config.environments import (
     ENGINE,
     KEYS,
     LIVE,
+    PROTOCOL,
     SIGNING,
     STORES,
     WATCHING,
@@ -123,7 +124,11 @@ def test_settings_carry_what_was_given():
         "BATCH_GAS_BUFFER_BASIS_POINTS": "2001",
         "BATCH_BLOCK_SHARE_BASIS_POINTS": "2501",
         "BATCH_MAX_GAS": "16777216",
+        "SCAN_SECONDS": "6",
         "PROTOCOL_ADDRESS": "0x7777777777777777777777777777777777777777",
+        "PROTOCOL_MARKETS": PROTOCOL["PROTOCOL_MARKETS"],
+        "PROTOCOL_TREASURY": "0x8888888888888888888888888888888888888888",
+        "PROTOCOL_REVENUE_EPOCH_SECONDS": "86401",
         "BATCH_EXECUTOR_ADDRESS": "0x8888888888888888888888888888888888888888",
         "HTTP_BIND": "[::1]:0",
         "ENGINE_BIND": "0.0.0.0:81",
@@ -154,7 +159,9 @@ def test_settings_carry_what_was_given():
     assert settings.engine_trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::1/128"))
     assert settings.engine_identity is not None
     assert settings.tx_max_fee_per_gas_wei == 500 * 10**9
+    assert list(settings.protocol_markets) == ["ETH-USD"]
     plain = set(given) - {"RPC_READ_URLS", "HTTP_BIND", "ENGINE_BIND", "ENGINE_IDENTITY_KEY", "ENGINE_TRUSTED_PROXIES"}
+    plain -= {"PROTOCOL_MARKETS"}
     for name in plain:
         assert str(getattr(settings, name.lower())) == given[name], name
     assert {name: source for name, _, source in settings.shown() if source != "environment"} == {

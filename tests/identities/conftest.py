@@ -1,4 +1,4 @@
-"""Two logins of the processes on a migrated database, made as `tayho db migrate` makes them."""
+"""The logins of the processes on a migrated database, made as `tayho db migrate` makes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def as_owner(url: str, *statements: str) -> None:
 @pytest.fixture
 async def logins(database_url: str, bridge: None) -> AsyncIterator[Logins]:
     del bridge
-    names = {identity: f"{identity}_{uuid4().hex[:8]}" for identity in ("runtime", "auditor")}
+    names = {identity: f"{identity}_{uuid4().hex[:8]}" for identity in ("runtime", "engine", "auditor")}
     wanted = {identity: Credentials(name, PASSWORD) for identity, name in names.items()}
     await make_identities(database_url, wanted)
     yield Logins(database_url, {identity: url_of(database_url, name) for identity, name in names.items()}, names)

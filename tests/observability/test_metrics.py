@@ -14,9 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rpc.member_status import HedgeSeen, MemberStatus, MethodStatus
 from rpc.observation import Observation
+from tayho.discovery.types import Scanned
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
-from tayho.observability import Metrics
+from tayho.observability import Metrics, scan_instruments
 from tayho.observability.metrics import _OUTCOMES
 from tayho.observability.transaction_instruments import LaneGauges
 from tayho.transactions.types import Happening as TxHappening
@@ -203,3 +204,19 @@ def test_two_registries_never_meet():
 def test_every_outcome_of_a_handler_has_its_word():
     """Goal: a new outcome is counted under its own name. Method: the union itself against the table."""
     assert set(get_args(Outcome)) == set(_OUTCOMES)
+
+
+def test_a_scan_is_counted_and_its_absence_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: tayho_scans_total and tayho_scan_age_seconds. Method: a kind whose looks stop, on a clock of the test's."""
+    clock = [100.0]
+    monkeypatch.setattr(scan_instruments, "monotonic", lambda: clock[0])
+    metrics = Metrics()
+    metrics.scans.begin("k")
+    for what, count in ((Scanned.NEW, 3), (Scanned.LOOKED, 1), (Scanned.DEAD, 0), (Scanned.FAILED, 1)):
+        clock[0] += 7
+        metrics.scans.observe("k", what, count)
+    seen = samples(metrics)
+    kind = ("kind", "k")
+    assert seen["tayho_scan_age_seconds", (kind,)] == 14
+    assert seen["tayho_scans_total", (kind, ("what", "new"))] == 3
+    assert ("tayho_scans_total", (kind, ("what", "dead"))) not in seen

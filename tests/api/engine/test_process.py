@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -15,18 +15,18 @@ from storage.database import Database
 from storage.errors import Refused
 from tayho.api.engine.codes import CODES
 from tayho.demo.fleet import Fleet, Replica, fleet
+from tayho.identities.making import Credentials, make_identities
 from tayho.intents.types import SignedIntent
 from tayho.protocol.intents import Action
 from tests.api.engine.replicas import IDENTITY_KEY, body_of, is_problem
-from tests.docs.markdown import blocks, table_of, text_of
+from tests.docs.markdown import table_of, text_of
+from tests.identities.conftest import PASSWORD, as_owner, url_of
 from tests.protocol.reference import CHAIN, Child, Key, Reference, reference_on_anvil
 from tests.waiting import until
 
 pytestmark = pytest.mark.services
 
 DOCUMENT = "docs/engine.md"
-ROLE = "tayho_engine"
-PASSWORD = "of-the-engine"
 
 
 @pytest.fixture
@@ -36,17 +36,13 @@ async def reference(tmp_path: Path) -> AsyncIterator[Reference]:
 
 
 @pytest.fixture
-async def engine_url(database: Database, database_url: str) -> AsyncIterator[str]:
-    """The database's URL for a login that has what the document grants, and nothing else."""
-    (grants,) = blocks(text_of(DOCUMENT), "sql")
-    parts = urlsplit(database_url)
-    async with database.connection() as connection:
-        await connection.execute(grants)
-        await connection.execute(f"ALTER ROLE {ROLE} PASSWORD '{PASSWORD}'")
-    yield urlunsplit(parts._replace(netloc=f"{ROLE}:{PASSWORD}@{parts.netloc.rpartition('@')[2]}"))
-    async with database.connection() as connection:
-        await connection.execute(f"DROP OWNED BY {ROLE}")
-        await connection.execute(f"DROP ROLE {ROLE}")
+async def engine_url(database_url: str, bridge: None) -> AsyncIterator[str]:
+    """The database's URL for the engine's login, as `tayho db migrate` makes it."""
+    del bridge
+    name = f"engine_{uuid4().hex[:8]}"
+    await make_identities(database_url, {"engine": Credentials(name, PASSWORD)})
+    yield url_of(database_url, name)
+    await as_owner(database_url, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
 
 
 def signed(child: Child) -> SignedIntent:
@@ -67,7 +63,7 @@ async def test_an_engine_asks_the_contract_and_cannot_read_the_journal(
     reference: Reference, engine_url: str, redis_url: str, tmp_path: Path, database: Database
 ) -> None:
     """Goal: what a user may submit is the contract's to say, under a login without the journal (INT-1, INT-2). Method:
-    run the program with what its document grants; intents that are good, of a key without a session, of another
+    run the program with its own login; intents that are good, of a key without a session, of another
     account, of another digest, and of a revoked session; then read the journal as it may not; then SIGTERM, and 0."""
     environment = {
         "DATABASE_URL": engine_url,
