@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincurve import keys
+from coincurve import ecdsa, keys
 from coincurve.context import GLOBAL_CONTEXT
-from coincurve.ecdsa import serialize_recoverable
 
 DIGEST_BYTES = 32
 _KEY_BYTES = 32
 
 # cffi's objects have no types.
-_untyped: Any = keys
+_keys: Any = keys
+_ecdsa: Any = ecdsa
 _context: Any = GLOBAL_CONTEXT
 
 
@@ -28,10 +28,10 @@ def sign_recoverable(digest: bytes, octets: bytearray) -> bytes:
     # The library reads 32 bytes from either, however many there are.
     if len(digest) != DIGEST_BYTES or len(octets) != _KEY_BYTES:
         raise ValueError("a digest and a key have 32 bytes each")
-    ffi, lib = _untyped.ffi, _untyped.lib
+    ffi, lib = _keys.ffi, _keys.lib
     signature = ffi.new("secp256k1_ecdsa_recoverable_signature *")
     with ffi.from_buffer("unsigned char[]", octets) as key:
         signed = lib.secp256k1_ecdsa_sign_recoverable(_context.ctx, signature, digest, key, ffi.NULL, ffi.NULL)
     if not signed:
         raise ValueError("the octets are no key of the curve")
-    return serialize_recoverable(signature)
+    return bytes(_ecdsa.serialize_recoverable(signature))
