@@ -38,9 +38,7 @@ async def test_an_operator_finds_an_intent_and_lets_a_dead_batch_go(line: Line, 
     job and by digest, release, list again; a second release and an unknown name are refused with exit 1."""
     carried = await submit(line, 1, 2)
     await batcher(line).look()
-    (place, _) = [
-        one for job_id in carried for one in await Places(line.plane.database, CHAIN_ID, ENVIRONMENT).places(job_id)
-    ]
+    (place,) = await Places(line.plane.database, CHAIN_ID, ENVIRONMENT).places(carried[0])
     batch = place.batch_job_id
     assert batch is not None
     await JobControl(line.plane.database, CHAIN_ID, ENVIRONMENT).cancel(batch, DEED)
