@@ -60,9 +60,8 @@ class KeyInUse(PrivateKey):
     """A key for one signature. coincurve's own constructor derives two public keys, at more cost than the signature."""
 
     def __init__(self, octets: bytearray) -> None:
-        # Its wrapper takes bytes alone. libsecp256k1 itself refuses a number that is no key.
-        self.secret = bytes(octets)
-        self.context = GLOBAL_CONTEXT
+        # What that constructor sets and signing reads. libsecp256k1 itself refuses a number that is no key.
+        vars(self).update(secret=bytes(octets), context=GLOBAL_CONTEXT)
 
 
 def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
