@@ -824,7 +824,7 @@ CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, en
 
 CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
 
-CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
+CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash, broadcast_id);
 
 CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
 

@@ -77,7 +77,7 @@ def _answering(engine: Engine, error: RpcError | None) -> Says:
     node = Says(engine.node, error)
     sending = Sending(Broadcaster(node, "node"))
     engine.executor._sending = sending  # pyright: ignore[reportPrivateUsage]
-    engine.reconciler._sending = sending  # pyright: ignore[reportPrivateUsage]
+    engine.reconciler._resending._sending = sending  # pyright: ignore[reportPrivateUsage]
     return node
 
 
@@ -350,7 +350,8 @@ async def test_what_happens_is_told_to_whoever_counts(engine: Engine) -> None:
         assert 0 <= seconds < 60
         took.append(stage)
 
-    for part in (engine.journal, engine.reconciler):
+    resending = engine.reconciler._resending  # pyright: ignore[reportPrivateUsage]
+    for part in (engine.journal, engine.reconciler, resending):
         part._observe, part._observe_seconds = observe, observe_seconds  # pyright: ignore[reportPrivateUsage]
     (attempt,) = await engine.attempts(1)
     node = _answering(engine, _error_of("insufficient_funds"))
