@@ -953,7 +953,7 @@ CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) 
 
 CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
-CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
+CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash, broadcast_id);
 
 CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
 
