@@ -30,6 +30,7 @@ from tayho.coordination.types import (
     NewJob,
     Observe,
     Revival,
+    RoleAges,
     ScheduleLine,
     Settlement,
     Transaction,
@@ -58,6 +59,7 @@ __all__ = [
     "NewJob",
     "Observe",
     "Revival",
+    "RoleAges",
     "ScheduleLine",
     "Settlement",
     "Transaction",
@@ -84,6 +86,12 @@ class Coordination(Protocol):
 
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
+        ...
+
+    async def ages_by_role(self) -> list[RoleAges]:
+        """The oldest that waits and the oldest that runs, of each role that has any. Of more than OLDEST_JOBS open jobs
+        those that were enqueued last are not looked at.
+        """
         ...
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:

@@ -80,7 +80,7 @@ class Reconciler:
         self._sending = sending
         self._executor = executor
         self._settings = settings
-        self._evidence = EvidenceKeeper(database, truth, settings)
+        self._evidence = EvidenceKeeper(database, truth, settings, observe)
         self._steps = tuple(steps)
         self._observe = observe
         self._observe_seconds = observe_seconds
