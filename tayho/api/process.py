@@ -54,13 +54,15 @@ async def process_face(parts: Parts) -> AsyncGenerator[Served]:
 @asynccontextmanager
 async def health_face(parts: Parts) -> AsyncGenerator[Served]:
     """Listen on HTTP_BIND from now on. Raises BindRefused."""
-    heart = Heart()
+    instruments = parts.metrics.process
+    heart = Heart(instruments.observe_loop)
     health = Health(
         heart,
         partial(readiness_of, parts),
         _gauges(parts).refresh,
         parts.metrics.render,
         [explain_route(_explainer(parts).explain)],
+        show=lambda found: instruments.show_readiness(reason.check for reason in found.reasons),
     )
     async with listening(parts.settings.http_bind) as sockets:
 
@@ -145,6 +147,7 @@ def _gauges(parts: Parts) -> Gauges:
         pool=parts.resources.database,
         is_draining=lambda: parts.drain.requested,
         backlog=parts.coordination.backlog,
+        ages=parts.coordination.ages_by_role,
         endpoints=parts.resources.reads.status,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
         line=None if parts.relaying is None else parts.relaying.line.look,

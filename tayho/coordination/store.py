@@ -40,6 +40,7 @@ MARK_PUBLISHED = command("coordination/outbox.mark_published")
 ADVANCE_GENERATION_IF_UNFINISHED = many("coordination/outbox.advance_generation_if_unfinished")
 WAKE = command("coordination/outbox.wake")
 BACKLOG = one("coordination/outbox.backlog")
+AGES_BY_ROLE = many("coordination/outbox.ages_by_role")
 
 LOCK_JOBS = many("coordination/attempts.lock_jobs")
 BEGIN = many("coordination/attempts.begin")

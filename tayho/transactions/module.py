@@ -48,7 +48,15 @@ from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.results import Results
 from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
-from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
+from tayho.transactions.types import (
+    Halt,
+    Happening,
+    LaneStatus,
+    LineageRecord,
+    Observe,
+    ObserveSeconds,
+    TransactionSettings,
+)
 from tayho.transactions.world import World
 from tayho.transactions.world_acts import WorldActs
 
@@ -103,6 +111,7 @@ class Transactions:
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
+        self._observe = observe
         sending = Sending(Broadcaster(writes, write_endpoint))
         self._executor = Executor(
             database,
@@ -184,8 +193,12 @@ class Transactions:
             self._tick,
             transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
-            on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
+            on_error=self._note_failure,
         )
+
+    def _note_failure(self, error: Exception, failures: int) -> None:
+        log.warning("reconcile_failed", failures=failures, error=str(error))
+        self._observe(Happening.LOOK_FAILED, type(error).__name__, 1)
 
     async def _tick(self) -> bool:
         """The world first: what it halts is not worked on. After a halt the chain is known anew, as was decided."""

@@ -83,7 +83,7 @@ class Reconciler:
         self._resending = Resending(database, custody, sending, settings, observe, observe_seconds)
         self._executor = executor
         self._settings = settings
-        self._evidence = EvidenceKeeper(database, truth, settings)
+        self._evidence = EvidenceKeeper(database, truth, settings, observe)
         self._steps = tuple(steps)
         self._observe = observe
         self._observe_seconds = observe_seconds

@@ -424,6 +424,10 @@ class Happening(Enum):
     RELEASED = "released"  # the kind of hold
     ENDED = "ended"  # the state that the lineage ended in
     LANE_CLOSED = "lane_closed"  # the state that the lane went to
+    REPLACED = "replaced"  # why: the cause of the replacement
+    LOOK_FAILED = "look_failed"  # the name of the error; NoQuorum where nothing was agreed
+    CONTESTED = "contested"  # the kind of the decision that was contested
+    EVIDENCE_DROPPED = "evidence_dropped"  # empty
 
 
 class Stage(Enum):

@@ -144,6 +144,7 @@ async def _read(plane: Plane) -> None:
     assert record.state == line.state
     assert sum((await asked_again(reader.count_by_state)).values()) == len(ENDS)
     assert (await asked_again(reader.backlog)).rows == 0
+    assert await asked_again(reader.ages_by_role) == []
     [schedule] = await asked_again(reader.list_schedules)
     assert schedule.last_slot_at is not None
     assert (await asked_again(plane.queue.counts))["active"] == 0
