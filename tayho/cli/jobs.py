@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tayho.cli.job_control import cancel, replay
 from tayho.cli.job_evidence import evidence
+from tayho.cli.job_instances import drain, instances, undrain
 from tayho.cli.job_questions import dead, explain
 from tayho.cli.opened import opened_database
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
@@ -87,5 +88,5 @@ def inspect(job_id: UUID, *, as_json: bool) -> None:
         Console().print_json(json.dumps(whole))
 
 
-for _command in (explain, evidence, dead, replay, cancel):
+for _command in (explain, evidence, dead, replay, cancel, instances, drain, undrain):
     jobs_group.add_command(_command)
