@@ -74,3 +74,66 @@ RETURNING signer;
 -- name: hand_over!
 INSERT INTO transactions.successions (chain_id, old_signer, new_signer, check_id, handed_by)
 VALUES ($1, $2, $3, $4, $5);
+
+-- name: key_facts^
+-- Everything that was sealed under a key of the journal, on one chain, in whatever environment. A lineage is decided by
+-- the receipt of any of its members, or by the block in which another transaction used its nonce up.
+WITH sealed AS (
+    SELECT members.lineage_id, members.signed_at FROM transactions.members AS members
+    WHERE members.key_id = $2 AND members.chain_id = $1
+),
+under AS (
+    SELECT sealed.lineage_id FROM sealed GROUP BY sealed.lineage_id
+),
+judged AS (
+    SELECT
+        lineages.state IN ('allocated', 'signed', 'broadcast') AS is_open,
+        coalesce(mined.block_number, CASE WHEN lineages.superseded_in IS NOT NULL THEN lineages.included_block_number END)
+            AS block_number
+    FROM under
+    JOIN transactions.lineages AS lineages USING (lineage_id)
+    LEFT JOIN LATERAL (
+        SELECT receipts.block_number FROM transactions.members AS members
+        JOIN transactions.receipts AS receipts USING (tx_hash)
+        WHERE members.lineage_id = lineages.lineage_id AND receipts.orphaned_at IS NULL
+    ) AS mined ON true
+)
+SELECT
+    (SELECT count(*) FROM sealed) AS members,
+    (SELECT extract(epoch FROM clock_timestamp() - max(sealed.signed_at))::float8 FROM sealed) AS sealed_seconds_ago,
+    count(*) AS lineages,
+    count(*) FILTER (WHERE judged.is_open) AS open_lineages,
+    count(*) FILTER (WHERE NOT judged.is_open AND judged.block_number IS NULL) AS undecided_lineages,
+    max(judged.block_number) FILTER (WHERE NOT judged.is_open) AS block_number_max,
+    (
+        SELECT count(*) FROM transactions.halts AS halts WHERE halts.chain_id = $1 AND halts.resolved_at IS NULL
+    ) AS halts,
+    ARRAY(
+        SELECT DISTINCT others.chain_id FROM transactions.members AS others
+        WHERE others.key_id = $2 AND others.chain_id <> $1
+        ORDER BY others.chain_id
+    ) AS other_chains
+FROM judged;
+
+-- name: page_of_key
+-- What decided the next lineages under a key, in the order of their ids; without a transaction it is a nonce that was
+-- used up by another.
+SELECT
+    lineages.lineage_id, mined.tx_hash,
+    coalesce(mined.block_number, lineages.included_block_number) AS block_number,
+    coalesce(mined.block_hash, lineages.superseded_in) AS block_hash
+FROM transactions.lineages AS lineages
+LEFT JOIN LATERAL (
+    SELECT receipts.tx_hash, receipts.block_number, receipts.block_hash FROM transactions.members AS members
+    JOIN transactions.receipts AS receipts USING (tx_hash)
+    WHERE members.lineage_id = lineages.lineage_id AND receipts.orphaned_at IS NULL
+) AS mined ON true
+WHERE lineages.lineage_id > $3 AND lineages.chain_id = $1
+    AND lineages.state NOT IN ('allocated', 'signed', 'broadcast')
+    AND (mined.tx_hash IS NOT NULL OR lineages.superseded_in IS NOT NULL)
+    AND EXISTS (
+        SELECT FROM transactions.members AS members
+        WHERE members.lineage_id = lineages.lineage_id AND members.key_id = $2
+    )
+ORDER BY lineages.lineage_id
+LIMIT $4;

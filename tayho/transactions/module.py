@@ -46,6 +46,7 @@ from tayho.transactions.replacing.acts import LineageControl
 from tayho.transactions.replacing.rounds import Replacing
 from tayho.transactions.replacing.types import Act, Wished
 from tayho.transactions.rotating.draining import SignerDrains
+from tayho.transactions.rotating.keys import KeyRetirement
 from tayho.transactions.rotating.pools import SignerRotation
 from tayho.transactions.rotating.types import CheckDone, LaneDrained, LaneLeft, LaneNow, Rotated
 from tayho.transactions.sending import Sending
@@ -60,6 +61,7 @@ __all__ = [
     "CheckDone",
     "DoubtfulLine",
     "EngineRules",
+    "KeyRetirement",
     "LaneDrained",
     "LaneLeft",
     "LaneLine",

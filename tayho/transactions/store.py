@@ -119,6 +119,8 @@ NEWEST_CHECK = one("transactions/rotation.newest_check")
 RETIRE_LANE = many("transactions/rotation.retire_lane")
 ADMIT_LANE = many("transactions/rotation.admit_lane")
 HAND_OVER = command("transactions/rotation.hand_over")
+KEY_FACTS = one("transactions/rotation.key_facts")
+PAGE_OF_KEY = many("transactions/rotation.page_of_key")
 
 FIND_LINEAGES = many("transactions/explaining.find_lineages")
 LINEAGE = one("transactions/explaining.lineage")

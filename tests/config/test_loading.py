@@ -62,7 +62,7 @@ WITHOUT_DEFAULT = {
 }
 
 
-BEYOND_IT = {"INFRASTRUCTURE_REQUIRED", "EVIDENCE_RETENTION_DAYS"}
+BEYOND_IT = {"INFRASTRUCTURE_REQUIRED", "EVIDENCE_RETENTION_DAYS", "TX_SEAL_RETENTION_DAYS"}
 
 
 def test_every_variable_of_the_specification_is_there_with_its_default():
@@ -91,6 +91,7 @@ def test_settings_carry_what_was_given():
         "JOB_MAX_ATTEMPTS": "9",
         "JOB_RETENTION_DAYS": "31",
         "EVIDENCE_RETENTION_DAYS": "91",
+        "TX_SEAL_RETENTION_DAYS": "31",
         "OUTBOX_POLL_MILLISECONDS": "251",
         "RPC_READ_URLS": "http://one:1\n http://two:2,http://three:3",
         "RPC_CIRCUIT_COOLDOWN_MILLISECONDS": "10001",

@@ -90,7 +90,10 @@ HANDED = RotationFacts(DRAINING, None, PASSED, 0)
         # Handed over before, by this very act, whose answer was lost.
         (evolve(HANDED, old=evolve(DRAINING, state="retired"), new=LaneNow(NEW, "", "", "open", 0, OLD)), None),
         # The other one came from elsewhere.
-        (evolve(HANDED, old=evolve(DRAINING, state="retired"), new=LaneNow(NEW, "", "", "open", 0, OTHER)), SignerTaken),
+        (
+            evolve(HANDED, old=evolve(DRAINING, state="retired"), new=LaneNow(NEW, "", "", "open", 0, OTHER)),
+            SignerTaken,
+        ),
         # A pool that is widened.
         (RotationFacts(None, None, None, 0), None),
         (RotationFacts(None, LaneNow(NEW, "live", "payouts", "retired", 0), None, 0), SignerRetired),

@@ -11,11 +11,11 @@ from storage.database import Connection, Database
 from storage.rows import value_from
 from tayho.contracts.coordination import Coordination
 from tayho.kernel.address import Address
-from tayho.kernel.ids import new_id
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.errors import LaneUnknown, NonceUnsettled, PoolHalted, PoolUnknown, SignerTaken
+from tayho.transactions.rotating.checks import Subject, record_check, record_request
 from tayho.transactions.rotating.rules import is_done, missing_of_signer, refusal_of_rotation
 from tayho.transactions.rotating.types import CheckDone, CheckSeen, LaneNow, Rotated, RotationFacts, SignerFacts
 from tayho.transactions.types import TransactionSettings
@@ -42,37 +42,17 @@ class SignerRotation:
         It changes nothing else. Raises LaneUnknown.
         """
         detail: dict[str, Json] = {"signer": str(signer), "role": self._settings.role}
-        async with self._database.transaction() as tx:
-            await self._coordination.record_act(tx, "signer_retire_check", actor, detail)
-        step("rotation.after_request")
+        await record_request(self._database, self._coordination, "signer_retire_check", actor, detail)
         # The chain first: what PostgreSQL says afterwards can only be more than what was so when the chain was asked.
         head, nonces = await self._look(signer)
         facts = await self._facts(signer, head, nonces)
-        missing = missing_of_signer(facts)
         told: dict[str, Json] = {
-            "missing": [{"code": one.code, "sentence": one.sentence} for one in missing],
             "nonces": {"latest": facts.latest_nonce, "final": facts.final_nonce, "pending": facts.pending_nonce},
             "lookback_blocks": facts.lookback_blocks,
         }
-        async with self._database.connection() as connection:
-            row = await store.RECORD_CHECK(
-                connection,
-                new_id(),
-                self._settings.chain_id,
-                self._settings.environment,
-                signer.value,
-                None,
-                facts.lane.next_nonce,
-                not missing,
-                None if head is None else head.number,
-                None if head is None else head.hash,
-                told,
-                actor,
-            )
-        step("rotation.after_check")
-        if row is None:
-            raise LookupError("an insert returned no row")
-        return CheckDone(row["check_id"], row["checked_at"], missing, facts.head_block_number, told)
+        subject = Subject(signer=signer, nonce_fence=facts.lane.next_nonce)
+        where = self._settings.chain_id, self._settings.environment
+        return await record_check(self._database, where, subject, head, missing_of_signer(facts), told, actor)
 
     async def rotate(self, old: Address, new: Address, actor: str, reason: str = "") -> Rotated:
         """Hand the place of `old` to `new`, in one transaction: `old` is retired for ever, and `new` may take nonces.
