@@ -7,6 +7,7 @@ from tests.guards.of_coordination_1 import OF_COORDINATION_1
 from tests.guards.of_coordination_2 import OF_COORDINATION_2
 from tests.guards.of_reads import OF_READS
 from tests.guards.of_rest import OF_REST
+from tests.guards.of_rotation import OF_ROTATION
 from tests.guards.of_transactions_1 import OF_TRANSACTIONS_1
 from tests.guards.of_transactions_2 import OF_TRANSACTIONS_2
 from tests.guards.of_transactions_3 import OF_TRANSACTIONS_3
@@ -19,4 +20,5 @@ GUARDS: tuple[Guard, ...] = (
     *OF_TRANSACTIONS_2,
     *OF_TRANSACTIONS_3,
     *OF_REST,
+    *OF_ROTATION,
 )

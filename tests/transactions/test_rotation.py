@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -9,8 +10,11 @@ import trio
 from attrs import evolve
 
 from storage.errors import Refused
+from tayho.custody.module import SigningPolicy, open_custody, parse_journal_keys, parse_signer_keys
 from tayho.kernel.address import Address
-from tayho.kernel.jobs import Ended
+from tayho.kernel.jobs import Ended, Postponed
+from tayho.local.development import PUBLIC_ACCOUNTS
+from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.errors import (
     CheckMissing,
     NonceUnsettled,
@@ -19,15 +23,18 @@ from tayho.transactions.errors import (
     SignerTaken,
     StillOpen,
 )
+from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.journal import Journal
 from tayho.transactions.lanes import register_lanes
 from tayho.transactions.pool_signers import PoolSigners
 from tayho.transactions.rotating.draining import SignerDrains
 from tayho.transactions.rotating.pools import SignerRotation
+from tayho.transactions.sending import Sending
 from tayho.transactions.types import Allocation, Lineage
 from tayho.voters import truth_of
 from tests.services.chain import LocalChain, local_chain
-from tests.transactions.conftest import CHAIN_ID, ENVIRONMENT, SIGNERS, Engine, any_call
+from tests.transactions.conftest import CHAIN_ID, ENVIRONMENT, FEE_WEI_MAX, SIGNERS, Engine, any_call
+from tests.transactions.test_executor import Kind
 from tests.transactions.watching import execute, lanes, look, mine, rows, states, told, use_elsewhere
 
 OLD, STAYING = sorted(SIGNERS)
@@ -192,3 +199,32 @@ async def test_a_key_without_a_place_stands_by_and_may_be_given_one(engine: Engi
     assert (await lanes(engine))[NEW].next_nonce == 2
     with pytest.raises(SignerTaken):
         await _rotation(engine).widen(NEW, "ada")
+
+
+async def test_a_nonce_of_a_key_that_is_elsewhere_waits_for_a_replica_that_has_it(engine: Engine) -> None:
+    """Goal: while replicas hold different keys, no job fails and no nonce is given up for it. Method: a nonce of one
+    signer is reserved; a process that holds only the other key is handed the job, and puts it off; one that has the key
+    carries it out."""
+    attempts = await engine.attempts(2)
+    answers = await engine.journal.allocate_many([Allocation(one, any_call()) for one in attempts])
+    (attempt,) = [
+        one
+        for one, answer in zip(attempts, answers, strict=True)
+        if isinstance(answer, Lineage) and answer.signer == OLD
+    ]
+    policy = SigningPolicy(frozenset({CHAIN_ID}), FEE_WEI_MAX)
+    keys = parse_signer_keys(json.dumps({str(STAYING): dict(PUBLIC_ACCOUNTS)[str(STAYING)]}))
+    with open_custody(keys, parse_journal_keys(json.dumps({"test": f"0x{'5a' * 32}"}), "test"), policy) as custody:
+        other = Executor(
+            engine.plane.database,
+            engine.plane.coordination,
+            custody,
+            engine.node,
+            Sending(Broadcaster(engine.node, "node")),
+            engine.settings,
+            (STAYING,),
+        )
+        outcome = await execute_or_postpone(other, Kind(any_call()), await engine.job(attempt), attempt)
+    assert isinstance(outcome, Postponed)
+    assert str(OLD) in outcome.reason
+    assert await execute(engine, attempt) == Ended()

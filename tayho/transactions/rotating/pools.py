@@ -67,8 +67,13 @@ class SignerRotation:
         return await self._admit(None, new, actor, reason)
 
     async def _admit(self, old: Address | None, new: Address, actor: str, reason: str) -> Rotated:
-        nonce = await self._settled_nonce(new)
         settings = self._settings
+        async with self._database.connection() as connection:
+            before = await self._seen(connection, old, new)
+        if (done := _done(before)) is not None:
+            # Its account may be in use by now: nothing of it has to be settled any more.
+            return done
+        nonce = await self._settled_nonce(new)
 
         async def once() -> Rotated:
             async with self._database.transaction() as tx:
@@ -76,8 +81,8 @@ class SignerRotation:
                 refusal = refusal_of_rotation(new, facts, settings.environment, settings.role)
                 if refusal is not None:
                     raise refusal
-                if is_done(facts) and facts.new is not None:
-                    return Rotated(new, facts.new.next_nonce, changed=False, old=old)
+                if (done := _done(facts)) is not None:
+                    return done
                 await self._record(tx, facts, new, nonce, actor, reason)
                 if facts.old is not None:
                     await store.RETIRE_LANE(tx, settings.chain_id, facts.old.signer.value, f"its place is {new}'s")
@@ -117,18 +122,22 @@ class SignerRotation:
         if pool["is_halted"]:
             raise PoolHalted
         await store.LOCK_LANES_OF_POOL(tx, *self._pool)
-        taken = await store.LANE_NOW(tx, settings.chain_id, new.value)
+        return await self._seen(tx, old, new)
+
+    async def _seen(self, connection: Connection, old: Address | None, new: Address) -> RotationFacts:
+        settings = self._settings
+        taken = await store.LANE_NOW(connection, settings.chain_id, new.value)
         entrant = None if taken is None else store.lane_now_of(taken)
         if old is None:
             return RotationFacts(None, entrant, None, 0)
-        row = await store.LANE_NOW(tx, settings.chain_id, old.value)
+        row = await store.LANE_NOW(connection, settings.chain_id, old.value)
         if row is None:
             raise LaneUnknown(old)
         return RotationFacts(
             old=store.lane_now_of(row),
             new=entrant,
-            check=_check_of(await store.NEWEST_CHECK(tx, settings.chain_id, old.value)),
-            open_lineages=await store.OPEN_OF_LANE(tx, settings.chain_id, old.value),
+            check=_check_of(await store.NEWEST_CHECK(connection, settings.chain_id, old.value)),
+            open_lineages=await store.OPEN_OF_LANE(connection, settings.chain_id, old.value),
         )
 
     async def _settled_nonce(self, signer: Address) -> int:
@@ -185,6 +194,13 @@ class SignerRotation:
         if (lane.environment, lane.role) != (self._settings.environment, self._settings.role):
             raise SignerTaken(signer, lane.environment, lane.role)
         return lane
+
+
+def _done(facts: RotationFacts) -> Rotated | None:
+    """What an earlier call did whose answer was lost, or None."""
+    if facts.old is None or facts.new is None or not is_done(facts):
+        return None
+    return Rotated(facts.new.signer, facts.new.next_nonce, changed=False, old=facts.old.signer)
 
 
 def _check_of(row: Row | None) -> CheckSeen | None:
