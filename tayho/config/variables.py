@@ -286,8 +286,8 @@ LOG_FORMAT = Variable(
     "LOG_FORMAT", choice("json", "plain"), "form of the log lines", unset="json on a pipe, plain on a terminal"
 )
 
-# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own as
-# DATABASE_URL.
+# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own
+# as DATABASE_URL.
 RUNTIME_DATABASE_URL = Variable(
     "RUNTIME_DATABASE_URL",
     database_url(),

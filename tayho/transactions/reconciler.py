@@ -93,13 +93,15 @@ class Reconciler:
         if await self._executor.halts.look():
             return False
         await self._sign_fillers()
+        has_more, failed = False, None
         try:
             has_more = await self._reconcile_due()
-        except RpcError:
-            # Why nothing could be agreed is wanted most while nothing is.
-            await self._evidence.turn()
-            raise
+        except RpcError as error:
+            failed = error
+        # Also after a failure: why nothing could be agreed is wanted most while nothing is.
         await self._evidence.turn()
+        if failed is not None:
+            raise failed
         if self._steps:
             await self._take_steps(await self._truth.heads.head())
         return has_more
