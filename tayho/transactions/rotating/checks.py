@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from rpc.values import Header
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
-from tayho.kernel.address import Address
 from tayho.kernel.ids import new_id
 from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.rotating.types import CheckDone, Missing
-
-
-@frozen
-class Subject:
-    """What is examined: a signer at its fence, or a key of the journal."""
-
-    signer: Address | None = None
-    nonce_fence: int | None = None
-    key_id: str | None = None
+from tayho.transactions.rotating.types import CheckDone, Missing, Subject
 
 
 async def record_request(

@@ -18,9 +18,9 @@ from storage.rows import value_from
 from tayho.contracts.coordination import Coordination
 from tayho.kernel.json_document import Json
 from tayho.transactions import store
-from tayho.transactions.rotating.checks import Subject, record_check, record_request
+from tayho.transactions.rotating.checks import record_check, record_request
 from tayho.transactions.rotating.key_rules import KeyFacts, missing_of_key
-from tayho.transactions.rotating.types import CheckDone
+from tayho.transactions.rotating.types import CheckDone, Subject
 
 # Lineages whose deciding blocks are asked for in one batch a voter.
 PAGE_MAX = 200

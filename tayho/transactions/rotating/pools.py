@@ -15,9 +15,17 @@ from tayho.kernel.json_document import Json
 from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.errors import LaneUnknown, NonceUnsettled, PoolHalted, PoolUnknown, SignerTaken
-from tayho.transactions.rotating.checks import Subject, record_check, record_request
+from tayho.transactions.rotating.checks import record_check, record_request
 from tayho.transactions.rotating.rules import is_done, missing_of_signer, refusal_of_rotation
-from tayho.transactions.rotating.types import CheckDone, CheckSeen, LaneNow, Rotated, RotationFacts, SignerFacts
+from tayho.transactions.rotating.types import (
+    CheckDone,
+    CheckSeen,
+    LaneNow,
+    Rotated,
+    RotationFacts,
+    SignerFacts,
+    Subject,
+)
 from tayho.transactions.types import TransactionSettings
 
 

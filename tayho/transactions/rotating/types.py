@@ -85,6 +85,15 @@ class SignerFacts:
 
 
 @frozen
+class Subject:
+    """What is examined: a signer at its fence, or a key of the journal."""
+
+    signer: Address | None = None
+    nonce_fence: int | None = None
+    key_id: str | None = None
+
+
+@frozen
 class CheckDone:
     """A check as it was written down. It passed where nothing is missing."""
 
