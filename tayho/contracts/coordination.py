@@ -168,6 +168,10 @@ class Coordination(Protocol):
         """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
         ...
 
+    async def record_act(self, tx: Connection, action: str, actor: str, detail: Mapping[str, Json]) -> None:
+        """Write an operator's act down in `tx`, before what it does there (OPS-9). It is never changed again."""
+        ...
+
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
         ...

@@ -9,6 +9,7 @@ from tests.guards.of_discovery import OF_DISCOVERY
 from tests.guards.of_intents import OF_INTENTS
 from tests.guards.of_reads import OF_READS
 from tests.guards.of_rest import OF_REST
+from tests.guards.of_rotation import OF_ROTATION
 from tests.guards.of_transactions_1 import OF_TRANSACTIONS_1
 from tests.guards.of_transactions_2 import OF_TRANSACTIONS_2
 from tests.guards.of_transactions_3 import OF_TRANSACTIONS_3
@@ -23,4 +24,5 @@ GUARDS: tuple[Guard, ...] = (
     *OF_TRANSACTIONS_3,
     *OF_INTENTS,
     *OF_REST,
+    *OF_ROTATION,
 )
