@@ -271,11 +271,13 @@ class Reconciler:
         if not due:
             return
         answered = await self._resending.send(await self._resending.opened(due))
-        await self._resending.record(answered)
+        async with self._database.transaction() as tx:
+            applied = await self._resending.record(tx, answered)
+        step("reconcile.after_rebroadcast")
+        self._resending.tell(applied, answered)
         for one in answered:
             answer = one.answer
             log.info("resent", tx_hash=f"0x{one.tx_hash.hex()}", reason=answer.reason, detail=answer.detail)
-        step("reconcile.after_rebroadcast")
 
     async def _sign_fillers(self) -> None:
         """Sign the fillers that abandoned nonces left behind; the next tick sends them like any signed lineage."""

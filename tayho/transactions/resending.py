@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from rpc.truth import Sight
-from storage.database import Database
+from storage.database import Connection, Database
 from tayho.contracts.custody import Custody
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, note_answers, tell
+from tayho.transactions.answers import Applied, apply_answers, note_answers, tell
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconcile_rules import OpenLineage
-from tayho.transactions.resending_rules import ANSWERS_MAX, Said, Surroundings, is_due, pays_again
+from tayho.transactions.resending_rules import ANSWERS_MAX, Surroundings, is_due, last_no, pays_again
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import Answered, Observe, ObserveSeconds, Outgoing, TransactionSettings
 
@@ -21,7 +21,7 @@ log = structlog.get_logger("tayho.resending")
 
 
 class Resending:
-    """Opens sealed bytes, sends them, and records the answers; and says which are due."""
+    """Says which bytes are due, opens them, sends them, and records the answers in whoever's transaction it is."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Resending:
                 is_funded=row["is_funded"],
             )
             tick_seconds = float(self._settings.reconcile_seconds)
-            if not is_due(Said.of(row["reasons"]), row["seconds_ago"], around, tick_seconds):
+            if not is_due(last_no(row["reasons"]), row["seconds_ago"], around, tick_seconds):
                 waiting.add(row["tx_hash"])
         return [tx_hash for tx_hash in wanted if tx_hash not in waiting]
 
@@ -83,10 +83,13 @@ class Resending:
         endpoint = self._sending.endpoint
         return [Answered(one.tx_hash, endpoint, answer) for one, answer in zip(outgoing, answers, strict=True)]
 
-    async def record(self, answered: Sequence[Answered]) -> None:
-        """Write it down, move lanes and lineages by it, and tell it. Of two words about a lineage the last holds."""
+    async def record(self, tx: Connection, answered: Sequence[Answered]) -> Applied:
+        """Write it down and move lanes and lineages by it, in `tx`. Of two words about a lineage the last holds."""
         sent_by = self._settings.instance_id
-        async with self._database.transaction() as tx:
-            applied = await apply_answers(tx, answered, sent_by)
-            await note_answers(tx, answered, sent_by)
+        applied = await apply_answers(tx, answered, sent_by)
+        await note_answers(tx, answered, sent_by)
+        return applied
+
+    def tell(self, applied: Applied, answered: Sequence[Answered]) -> None:
+        """Tell whoever counts, after the commit."""
         tell(applied, answered, self._observe, self._observe_seconds)

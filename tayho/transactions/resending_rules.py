@@ -10,27 +10,14 @@ from itertools import takewhile
 
 from attrs import frozen
 
+from tayho.transactions.types import Said
+
 # The longest wait: a minute where TX_RECONCILE_SECONDS is five.
 WAIT_TICKS_MAX = 12
 # As many answers of one kind in a row as make the longest wait; older ones change nothing.
 ANSWERS_MAX = 6
 _YES = frozenset({"accepted", "already_known"})
 _TOO_CHEAP = frozenset({"below_base_fee", "underpriced"})
-
-
-@frozen
-class Said:
-    """What was said last to one transaction, and how often the same without another word in between."""
-
-    reason: str
-    in_a_row: int
-
-    @classmethod
-    def of(cls, reasons: Sequence[str]) -> Said | None:
-        """From the answers to one transaction, the newest first; None where none is a no, or the last was a yes."""
-        if not reasons or reasons[0] in _YES:
-            return None
-        return cls(reasons[0], sum(1 for _ in takewhile(lambda reason: reason == reasons[0], reasons)))
 
 
 @frozen
@@ -43,6 +30,13 @@ class Surroundings:
     pays_again: bool
     # Its lane's balance was not found short.
     is_funded: bool
+
+
+def last_no(reasons: Sequence[str]) -> Said | None:
+    """From the answers to one transaction, the newest first; None where none was given, or the last was a yes."""
+    if not reasons or reasons[0] in _YES:
+        return None
+    return Said(reasons[0], sum(1 for _ in takewhile(lambda reason: reason == reasons[0], reasons)))
 
 
 def pays_again(fee_wei: int, before_wei: int | None, base_fee_wei: int | None) -> bool:

@@ -312,6 +312,14 @@ class Answered:
 
 
 @frozen
+class Said:
+    """What was said last to one transaction, and how often the same without another word in between."""
+
+    reason: str
+    in_a_row: int
+
+
+@frozen
 class Mark:
     """One send that a node has answered."""
 

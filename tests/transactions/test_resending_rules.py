@@ -10,12 +10,13 @@ from tayho.transactions.answer_rules import CONSEQUENCES, Next
 from tayho.transactions.resending_rules import (
     ANSWERS_MAX,
     WAIT_TICKS_MAX,
-    Said,
     Surroundings,
     is_due,
+    last_no,
     pays_again,
     wait_ticks,
 )
+from tayho.transactions.types import Said
 
 TICK_SECONDS = 5.0
 NOTHING_CHANGED = Surroundings(is_next=False, pays_again=False, is_funded=False)
@@ -40,9 +41,9 @@ def test_what_was_taken_or_never_sent_goes_out_at_once(
 ) -> None:
     """Goal: a dropped mempool and a crash before the send heal at the next look. Method: no answer, or a yes after
     whatever else."""
-    assert is_due(Said.of([]), seconds_ago, around, TICK_SECONDS)
+    assert is_due(last_no([]), seconds_ago, around, TICK_SECONDS)
     for reason in YES:
-        assert is_due(Said.of([reason, *before]), seconds_ago, around, TICK_SECONDS)
+        assert is_due(last_no([reason, *before]), seconds_ago, around, TICK_SECONDS)
 
 
 @given(draw.sampled_from(NO), draw.integers(1, ANSWERS_MAX), AROUND)
@@ -55,7 +56,7 @@ def test_after_the_longest_wait_everything_goes_out(reason: str, in_a_row: int, 
 @example("ambiguous", "pool_full", 5)
 def test_another_answer_begins_anew(reason: str, another: str, in_a_row: int) -> None:
     """Goal: a new kind of answer is news. Method: the same no several times, then another."""
-    said = Said.of([another, *[reason] * in_a_row])
+    said = last_no([another, *[reason] * in_a_row])
     assert said == Said(another, 1 if another != reason else in_a_row + 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from tayho.transactions.explaining.types import LineageFacts
-from tayho.transactions.resending_rules import Said, wait_ticks
+from tayho.transactions.resending_rules import last_no, wait_ticks
 from tayho.transactions.types import MemberRecord
 
 
@@ -49,7 +49,7 @@ def resent_at(facts: LineageFacts, active: MemberRecord) -> datetime:
     """When the active transaction goes out again at the latest, if nothing better happens; a cause that is seen to end
     makes it earlier."""
     answers = [one for one in facts.whole.broadcasts if one.tx_hash == active.tx_hash]
-    said = Said.of([one.reason or one.answer for one in answers])
+    said = last_no([one.reason or one.answer for one in answers])
     if said is None:
         return facts.whole.check_at
     wait = timedelta(seconds=wait_ticks(said.in_a_row) * facts.rules.reconcile_seconds)

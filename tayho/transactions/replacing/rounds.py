@@ -217,8 +217,11 @@ class Replacing:
         replaced = [one.candidate.active.tx_hash for one in renewals if one.member.tx_hash in refused]
         old = await self._resending.send(await self._resending.opened(replaced))
         # Of two members' words the newer one's holds, so it comes last.
-        await self._resending.record([*old, *answered])
+        told = [*old, *answered]
+        async with self._database.transaction() as tx:
+            applied = await self._resending.record(tx, told)
         step("replace.after_send")
+        self._resending.tell(applied, told)
 
 
 def _outgoing(tx_hash: bytes, lineage: Lineage, raw: Opaque) -> Outgoing:
