@@ -15,7 +15,7 @@ ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage 
 # Most tests wait for servers more than they compute.
 WORKERS := 3
 SOAK_SCHEDULES := 2000
-FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules) \
+FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules tests/deploy) \
 	$(filter-out %/test_cancellation.py %/test_endpoint_faults.py %/test_ask_many.py %/test_schemas.py %/test_matrix.py %/test_liars.py \
 	%/test_storms.py %/test_pool_endurance.py %/test_heads_on_nodes.py %/test_pool.py %/test_real_node.py %/test_proofs_real_node.py %/test_proven.py %/test_proofs.py, \
 	$(wildcard tests/rpc/test_*.py))
