@@ -224,7 +224,10 @@ async def test_a_nonce_of_a_key_that_is_elsewhere_waits_for_a_replica_that_has_i
             engine.settings,
             (STAYING,),
         )
-        outcome = await execute_or_postpone(other, Kind(any_call()), await engine.job(attempt), attempt)
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(other.run)
+            outcome = await execute_or_postpone(other, Kind(any_call()), await engine.job(attempt), attempt)
+            tasks.cancel_scope.cancel()
     assert isinstance(outcome, Postponed)
     assert str(OLD) in outcome.reason
     assert await execute(engine, attempt) == Ended()
