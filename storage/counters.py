@@ -1,10 +1,11 @@
 """Budgets that all processes share: so many acts in each window of time, counted by Redis alone (INT-8)."""
 
+from collections.abc import Sequence
 from typing import Final, cast
 
 from attrs import frozen
 
-from storage.errors import ReplyLost, StorageError
+from storage.errors import StorageError
 from storage.redis_client import RedisServer
 
 # Redis's own clock, so that processes whose clocks differ share one window. A refused act is not counted: who keeps
@@ -57,9 +58,25 @@ class Budget:
             QueueUnavailable, QueueRefused: Redis cannot be asked.
             ReplyLost: it may have counted them.
         """
-        call = ("EVAL", _SCRIPT, 1, f"{self._prefix}:{key}", self.most, self.window_seconds, wanted)
-        (reply,) = await self._redis.ask([call])
-        if isinstance(reply, ReplyLost | StorageError):
-            raise reply
-        allowed, remaining, reset_seconds = cast("list[int]", reply)
-        return Spent(allowed == 1, remaining, reset_seconds)
+        (spent,) = await self.spend_many([key], wanted)
+        if isinstance(spent, StorageError):
+            raise spent
+        return spent
+
+    async def spend_many(self, keys: Sequence[str], wanted: int = 1) -> list[Spent | StorageError]:
+        """Count so many acts of each key, in order and in one exchange; a key that comes twice is counted twice.
+
+        What Redis did not answer stands as its error.
+
+        Raises:
+            QueueUnavailable: nothing was counted.
+        """
+        calls = [("EVAL", _SCRIPT, 1, f"{self._prefix}:{key}", self.most, self.window_seconds, wanted) for key in keys]
+        return [_spent(reply) for reply in await self._redis.ask(calls)]
+
+
+def _spent(reply: object) -> Spent | StorageError:
+    if isinstance(reply, StorageError):
+        return reply
+    allowed, remaining, reset_seconds = cast("list[int]", reply)
+    return Spent(allowed == 1, remaining, reset_seconds)

@@ -242,16 +242,18 @@ class Executor:
 
         Raises RequestRefused, and as `_foresee`.
         """
+        foreseen: Foreseen | WouldRevert | Exception
         try:
             foreseen = await self._foresee(call)
-        except Exception:
-            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-            raise
-        if isinstance(foreseen, WouldRevert):
-            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        else:
+        except Exception as error:  # noqa: BLE001 - raised below, where custody does not refuse the call for good
+            foreseen = error
+        if isinstance(foreseen, Foreseen):
             simulated = foreseen.simulated
             await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        else:
+            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+        if isinstance(foreseen, Exception):
+            raise foreseen
         return foreseen
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:

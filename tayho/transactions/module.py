@@ -120,18 +120,7 @@ class Transactions:
         self._world = World(database, coordination, truth, self._executor.halts, settings)
         results = Results(database, coordination, kinds, settings.instance_id, observe)
         self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings, results)
-        replacing = Replacing(
-            database,
-            coordination,
-            custody,
-            truth,
-            reads,
-            self._executor.fee_market,
-            sending,
-            settings,
-            observe,
-            observe_seconds,
-        )
+        replacing = self._replacing(coordination, custody, sending, observe, observe_seconds)
         self._reconciler = Reconciler(
             database,
             coordination,
@@ -144,6 +133,27 @@ class Transactions:
             results=results,
             observe=observe,
             observe_seconds=observe_seconds,
+        )
+
+    def _replacing(
+        self,
+        coordination: Coordination,
+        custody: Custody,
+        sending: Sending,
+        observe: Observe,
+        observe_seconds: ObserveSeconds,
+    ) -> Replacing:
+        return Replacing(
+            self._database,
+            coordination,
+            custody,
+            self._truth,
+            self._reads,
+            self._executor.fee_market,
+            sending,
+            self._settings,
+            observe,
+            observe_seconds,
         )
 
     def _steps(self, coordination: Coordination, replacing: Replacing) -> list[Step]:

@@ -112,12 +112,13 @@ async def _gas_or_revert(reads: Reads, request: methods.CallRequest, block_numbe
         return await reads.ask(methods.estimate_gas(request, block_number))
     except Reverted as error:
         return _reverted(error, block_number)
-    except (RpcRefused, NoQuorum):
-        try:
-            await reads.ask(methods.call(request, block_number))
-        except Reverted as error:
-            return _reverted(error, block_number)
-        raise
+    except (RpcRefused, NoQuorum) as error:
+        refused = error
+    try:
+        await reads.ask(methods.call(request, block_number))
+    except Reverted as error:
+        return _reverted(error, block_number)
+    raise refused
 
 
 def _reverted(error: Reverted, block_number: int) -> WouldRevert:

@@ -103,6 +103,7 @@ HOT: Mapping[str, Hot] = {
     "workers.heartbeat": hot(f"'{WORKER_ID}', {IDS}", "jobs_pkey"),
     "jobs.inspect": hot(f"'{UUID(int=1)}'", "jobs_pkey", "outbox_pkey"),
     "jobs.jobs_by_id": hot(IDS, "jobs_pkey"),
+    "jobs.progress": hot(f"{SCOPE}, {IDS}", "jobs_pkey"),
     "batching.admit": hot(
         f"{SCOPE}, array_fill(gen_random_uuid(), ARRAY[{BATCH}]), {each('new', 'text')}, {each('automation', 'text')}, "
         f"{each('kind', 'text')}, {TEXTS}, {each(1, 'int')}, array_fill(NULL::text, ARRAY[{BATCH}]), "

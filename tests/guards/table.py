@@ -6,6 +6,7 @@ from tests.guards.guard import Guard
 from tests.guards.of_coordination_1 import OF_COORDINATION_1
 from tests.guards.of_coordination_2 import OF_COORDINATION_2
 from tests.guards.of_discovery import OF_DISCOVERY
+from tests.guards.of_intents import OF_INTENTS
 from tests.guards.of_reads import OF_READS
 from tests.guards.of_rest import OF_REST
 from tests.guards.of_transactions_1 import OF_TRANSACTIONS_1
@@ -20,5 +21,6 @@ GUARDS: tuple[Guard, ...] = (
     *OF_TRANSACTIONS_1,
     *OF_TRANSACTIONS_2,
     *OF_TRANSACTIONS_3,
+    *OF_INTENTS,
     *OF_REST,
 )

@@ -106,6 +106,7 @@ class Engine:
     ) -> None:
         self._drain = drain
         self._sockets = sockets
+        self._limits = (submissions, statuses)
         self._ended = trio.Event()
         self._service = IntentService(intents, domain)
         self.watchers = Watchers(
@@ -132,6 +133,8 @@ class Engine:
         """Serve until the drain is over: what came in before it is answered, and nothing is begun after it."""
         log.info("engine_listening", bind=str(self._sockets.bind))
         async with trio.open_nursery() as tasks:
+            for limits in self._limits:
+                tasks.start_soon(limits.run, name="engine limits")
             tasks.start_soon(self._service.run, name="engine service")
             tasks.start_soon(self.watchers.run, name="engine watchers")
             await serve_http(

@@ -16,8 +16,9 @@ from storage.errors import Refused
 from tayho.api.engine.codes import CODES
 from tayho.demo.fleet import Fleet, Replica, fleet
 from tayho.identities.making import Credentials, make_identities
-from tayho.intents.types import SignedIntent
-from tayho.protocol.intents import Action
+from tayho.intents.types import IntentDomain, NotPermitted, SignedIntent
+from tayho.kernel.address import Address
+from tayho.protocol.intents import Action, permit_of
 from tests.api.engine.replicas import IDENTITY_KEY, body_of, is_problem
 from tests.docs.markdown import table_of, text_of
 from tests.identities.conftest import PASSWORD, as_owner, url_of
@@ -84,6 +85,8 @@ async def test_an_engine_asks_the_contract_and_cannot_read_the_journal(
         url = await address_of(running, "engine_listening")
         async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
             good = signed(reference.signed(reference.order()))
+            nowhere = permit_of(reference.endpoint, IntentDomain(CHAIN.chain_id, Address(b"\x77" * 20)))
+            assert await nowhere(good) == NotPermitted("NoSuchProtocol"), "what has no code refuses nothing by itself"
             accepted = await client.post("/v1/intents", json=body_of(good, reference.domain))
             assert accepted.status_code == 202, accepted.text
             status = await client.get(accepted.headers["location"])
