@@ -47,6 +47,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
     """
     calm_collector()
     metrics = Metrics()
+    metrics.begin()
     async with (
         open_bridge(),
         _world(settings) as urls,

@@ -11,6 +11,7 @@ import click
 # Loaded only when asked for: `tayho --help` must not wait for a database driver.
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "run": ("tayho.cli.run", "run_command", "Run this process as one or more roles."),
+    "health": ("tayho.cli.health", "health_command", "Ask the running process whether it is alive, or ready."),
     "config": ("tayho.cli.config", "config_group", "Look at the effective configuration."),
     "db": ("tayho.cli.db", "db_group", "Make and check the schema."),
     "jobs": ("tayho.cli.jobs", "jobs_group", "Look at jobs, explain, replay and cancel them."),

@@ -32,6 +32,7 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         job_max_attempts=values[table.JOB_MAX_ATTEMPTS],
         job_retention_days=values[table.JOB_RETENTION_DAYS],
         evidence_retention_days=values[table.EVIDENCE_RETENTION_DAYS],
+        tx_seal_retention_days=values[table.TX_SEAL_RETENTION_DAYS],
         outbox_poll_milliseconds=values[table.OUTBOX_POLL_MILLISECONDS],
         rpc_url=values.find(table.RPC_URL),
         rpc_read_urls=values.find(table.RPC_READ_URLS) or (),

@@ -60,6 +60,7 @@ class Settings:
     job_retention_days: int
     # 0 keeps all of it.
     evidence_retention_days: int
+    tx_seal_retention_days: int
     outbox_poll_milliseconds: int
     # None in local mode only, and then there are no read URLs either.
     rpc_url: str | None = field(repr=False)

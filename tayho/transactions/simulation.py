@@ -44,6 +44,10 @@ class Simulations:
         self._signers = tuple(sorted(signers))
         self._turn = 0
 
+    def keep_to(self, signers: Sequence[Address]) -> None:
+        """Go on with these signers, in the order of the lanes: the pool may have others than before."""
+        self._signers = tuple(signers)
+
     def by(self, reads: Reads) -> Simulations:
         """The same by other reads, at the same turn."""
         other = Simulations(reads, self._fee_market, self._signers)

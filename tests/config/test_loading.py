@@ -69,6 +69,7 @@ WITHOUT_DEFAULT = {
 BEYOND_IT = {
     "INFRASTRUCTURE_REQUIRED",
     "EVIDENCE_RETENTION_DAYS",
+    "TX_SEAL_RETENTION_DAYS",
     "SCAN_SECONDS",
     "PROTOCOL_ADDRESS",
     "PROTOCOL_MARKETS",
@@ -109,6 +110,7 @@ def test_settings_carry_what_was_given():
         "JOB_MAX_ATTEMPTS": "9",
         "JOB_RETENTION_DAYS": "31",
         "EVIDENCE_RETENTION_DAYS": "91",
+        "TX_SEAL_RETENTION_DAYS": "31",
         "OUTBOX_POLL_MILLISECONDS": "251",
         "RPC_READ_URLS": "http://one:1\n http://two:2,http://three:3",
         "RPC_CIRCUIT_COOLDOWN_MILLISECONDS": "10001",

@@ -19,6 +19,7 @@ from tayho.coordination.attempts import End, Ends, EndVerdict
 from tayho.discovery import recording, scanner, store
 from tayho.discovery.module import Discovery, FindingReader
 from tayho.discovery.recording import Recorder
+from tayho.discovery.rules import genesis
 from tayho.discovery.scanner import Scanner
 from tayho.discovery.types import Scanned
 from tayho.kernel.discovery import Discovered, Finding, Work
@@ -73,11 +74,14 @@ class Replica:
     plane: Plane
     chain: Chain = field(factory=Chain)
     counts: Counter[tuple[str, Scanned]] = field(factory=Counter[tuple[str, Scanned]])
+    heads_agreed: int = 0
 
     def observe(self, kind: str, what: Scanned, count: int) -> None:
         self.counts[kind, what] += count
 
     async def reads(self) -> Reads:
+        self.heads_agreed += 1
+        await trio.lowlevel.checkpoint()
         return cast("Reads", self.chain)
 
     def scanner(self, kind: Kind) -> Scanner:
@@ -263,6 +267,23 @@ async def test_a_kind_that_fails_or_hangs_keeps_no_other_from_its_work(
     for name in ("fails", "fails inside", "nonsense", "too much"):
         assert replica.counts[name, Scanned.FAILED] >= 1
         assert replica.counts[name, Scanned.LOOKED] == 0
+
+
+async def test_a_look_is_about_one_head_and_one_that_asks_nothing_needs_none(replica: Replica) -> None:
+    """Goal: an idle kind costs no vote, and what a kind asks side by side is about one block. Method: a page without
+    anything; then a kind that asks three questions at once, and finds work."""
+    await replica.look(Discovered())
+    assert replica.heads_agreed == 0
+
+    class Asking(Kind):
+        async def discover(self, reads: Reads) -> Discovered:
+            async with trio.open_nursery() as questions:
+                for _ in range(3):
+                    questions.start_soon(reads.ask, genesis())
+            return work(1)
+
+    await replica.scanner(Asking([])).look()
+    assert replica.heads_agreed == 1
 
 
 async def test_a_drain_cuts_a_look_off(replica: Replica) -> None:

@@ -126,8 +126,19 @@ STATUS = _object(
             ],
             "examples": [None],
         },
-        "result": {"description": "What is kept of its success.", "examples": [None]},
-        "error": {"description": "What is kept of its last failure.", "examples": [None]},
+        "result": {
+            "type": ["object", "null"],
+            "description": "Of one that is `completed`: `tx_hash`, `block_number` and `block_hash`, `child_index`, "
+            "`return_data_digest`.",
+            "examples": [None],
+        },
+        "error": {
+            "type": ["object", "null"],
+            "properties": {"type": {"type": "string"}, "message": {"type": "string"}},
+            "required": ["type", "message"],
+            "description": "Of one that failed: `Unbatchable`, `IntentFailed` or `BatchFailed`, and a sentence.",
+            "examples": [None],
+        },
     }
 )
 

@@ -11,6 +11,7 @@ from tayho.api.engine import codes
 from tayho.api.engine.refusals import RequestRefused
 from tayho.intents.types import Accepted, Intent, IntentDomain, IntentStatus, SignedIntent
 from tayho.kernel.address import Address, AddressRefused
+from tayho.kernel.json_document import Json
 from tayho.kernel.plain import plain
 
 FIELDS = ("account", "action", "market", "payload", "salt", "deadline", "signature")
@@ -20,6 +21,9 @@ HEX_PATTERN = r"0x(?:[0-9a-fA-F]{2})*"
 WORD_PATTERN = r"0x[0-9a-fA-F]{64}"
 # Readers of JSON elsewhere lose digits beyond.
 NUMBER_MAX = 2**53 - 1
+# Errors that are about the intent itself; any other is its batch's.
+TOLD_ERRORS = frozenset({"Unbatchable", "IntentFailed"})
+OF_BATCH: Mapping[str, str] = {"type": "BatchFailed", "message": "the batch that carried the intent took no effect"}
 _DECIMAL, _HEX, _WORD = re.compile(DECIMAL_PATTERN), re.compile(HEX_PATTERN), re.compile(WORD_PATTERN)
 _SHOWN_CHARACTERS_MAX = 32
 
@@ -74,8 +78,15 @@ def status_document(status: IntentStatus) -> dict[str, object]:
         "changed_at": status.changed_at.isoformat(),
         "batch": batch,
         "result": plain(status.result),
-        "error": plain(status.last_error),
+        "error": _error_document(status.last_error),
     }
+
+
+def _error_document(last_error: Json) -> object:
+    """What went wrong, as far as it is the signer's: an operator's words and our own outages are not."""
+    if not isinstance(last_error, Mapping):
+        return None
+    return plain(last_error) if last_error.get("type") in TOLD_ERRORS else dict(OF_BATCH)
 
 
 def version_of(status: IntentStatus) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
@@ -15,6 +16,7 @@ from rpc.errors import RpcError
 from storage.errors import CommitUnknown, StoreUnavailable
 from tayho.api.engine.bodies import BODY_BYTES_MAX
 from tayho.api.engine.codes import OF_INTENTS
+from tayho.api.engine.wire import OF_BATCH
 from tayho.intents.errors import IntentRefused
 from tayho.intents.types import IntentDomain, NotPermitted, SignedIntent
 from tayho.kernel.address import Address
@@ -183,6 +185,26 @@ async def test_an_outage_is_503_and_says_what_to_do(
         assert is_problem(answer, 503, code)
         assert answer.headers["retry-after"] == "1"
         assert "hunter2" not in answer.text
+
+
+async def test_what_an_operator_or_an_outage_said_is_not_told(engine: Replica, line: Line) -> None:
+    """Goal: the public reads of its own intents, and not of us. Method: intents whose jobs carry an operator's words,
+    an outage's, and their own failure; only the last is repeated."""
+    own = {"type": "IntentFailed", "message": "the protocol refused it", "child_index": 0}
+    kept = [
+        {"type": "Cancelled", "message": "cancelled by alice: the node at 10.0.0.7 is down"},
+        {"type": "StoreUnavailable", "message": "postgresql://db.internal"},
+        own,
+    ]
+    told = []
+    for salt, last_error in enumerate(kept):
+        intent_id = (await engine.submit(body_of(signed(intent(salt=salt), line.key)))).json()["id"]
+        async with line.plane.database.connection() as connection:
+            await connection.execute(
+                "UPDATE coordination.jobs SET last_error = $2 WHERE job_id = $1", UUID(intent_id), last_error
+            )
+        told.append((await engine.status(intent_id)).json()["error"])
+    assert told == [OF_BATCH, OF_BATCH, own]
 
 
 def test_every_refusal_of_the_context_has_a_code_of_the_face() -> None:

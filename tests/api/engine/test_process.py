@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+import trio
 from attrs import evolve
 
 from storage.database import Database
@@ -16,9 +18,11 @@ from storage.errors import Refused
 from tayho.api.engine.codes import CODES
 from tayho.demo.fleet import Fleet, Replica, fleet
 from tayho.identities.making import Credentials, make_identities
-from tayho.intents.types import SignedIntent
-from tayho.protocol.intents import Action
+from tayho.intents.types import IntentDomain, NotPermitted, SignedIntent
+from tayho.kernel.address import Address
+from tayho.protocol.intents import Action, permit_of
 from tests.api.engine.replicas import IDENTITY_KEY, body_of, is_problem
+from tests.bench.engine.load import request
 from tests.docs.markdown import table_of, text_of
 from tests.identities.conftest import PASSWORD, as_owner, url_of
 from tests.protocol.reference import CHAIN, Child, Key, Reference, reference_on_anvil
@@ -84,6 +88,8 @@ async def test_an_engine_asks_the_contract_and_cannot_read_the_journal(
         url = await address_of(running, "engine_listening")
         async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
             good = signed(reference.signed(reference.order()))
+            nowhere = permit_of(reference.endpoint, IntentDomain(CHAIN.chain_id, Address(b"\x77" * 20)))
+            assert await nowhere(good) == NotPermitted("NoSuchProtocol"), "what has no code refuses nothing by itself"
             accepted = await client.post("/v1/intents", json=body_of(good, reference.domain))
             assert accepted.status_code == 202, accepted.text
             status = await client.get(accepted.headers["location"])
@@ -111,10 +117,34 @@ async def test_an_engine_asks_the_contract_and_cannot_read_the_journal(
                 with pytest.raises(Refused, match="permission denied"):
                     async with as_engine.connection() as connection:
                         await connection.fetch(f"SELECT * FROM {table}")
-        assert await replicas.stop() == (0,)
+        await ends_in_order(running, health, url, body_of(good))
         log = running.log.read_text()
     assert "Traceback" not in log
     assert '"level": "error"' not in log
+
+
+async def ends_in_order(running: Replica, health: str, url: str, body: dict[str, object]) -> None:
+    """What came in by half before the SIGTERM is answered, and only then does the process end."""
+    whole = request("POST", "/v1/intents", json.dumps(body).encode())
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    async with (
+        await trio.open_tcp_stream(host, int(port)) as stream,
+        httpx2.AsyncClient(base_url=health, trust_env=False) as probe,
+    ):
+        await stream.send_all(whole[:-20])
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as other:
+            # Answered after it, and so after the head was read.
+            assert (await other.get("/docs")).status_code == 200
+        running.terminate()
+
+        async def is_draining() -> bool:
+            return "draining" in (await probe.get("/readyz")).text
+
+        await until(is_draining, seconds=20, what="the drain to begin")
+        await stream.send_all(whole[-20:])
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+    with trio.fail_after(30):
+        assert await running.process.wait() == 0
 
 
 async def refuses_to_start_without_a_contract(replicas: Fleet) -> None:

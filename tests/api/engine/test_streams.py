@@ -20,6 +20,9 @@ from tests.waiting import until
 pytestmark = pytest.mark.services
 
 
+UNBATCHABLE = {"type": "Unbatchable", "code": "reverts", "message": "the protocol refuses it"}
+
+
 async def submitted(engine: Replica, line: Line, salt: int = 0) -> str:
     answer = await engine.submit(body_of(signed(intent(salt=salt), line.key)))
     assert answer.status_code in {200, 202}
@@ -41,7 +44,7 @@ async def events_of(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, dict[
 
 async def end(line: Line, intent_id: str) -> None:
     async with line.plane.database.transaction() as tx:
-        told = Quarantine(UUID(intent_id), {"reason": "it reverts"})
+        told = Quarantine(UUID(intent_id), UNBATCHABLE)
         assert await line.plane.coordination.quarantine_if_pending(tx, [told])
 
 
@@ -60,7 +63,7 @@ async def test_every_change_is_told_until_the_end(engine: Replica, line: Line) -
                 await end(line, intent_id)
     assert [document["state"] for _, document in seen] == ["pending_batch", "quarantined"]
     assert seen[-1][1]["final"]
-    assert seen[-1][1]["error"] == {"reason": "it reverts"}
+    assert seen[-1][1]["error"] == UNBATCHABLE
     again = await engine.client.get(path, headers={"Last-Event-ID": seen[-1][0]})
     assert (again.status_code, again.content) == (204, b"")
     missed = await engine.client.get(path, headers={"Last-Event-ID": seen[0][0]})
