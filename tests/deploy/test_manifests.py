@@ -17,7 +17,7 @@ from compose_spec import PyCompose
 from tayho.cli.main import main
 from tayho.config import ConfigurationRefused, load_settings
 from tayho.config.database_url import database_url_from
-from tayho.config.variables import DRAIN_SECONDS, VARIABLES
+from tayho.config.variables import DRAIN_SECONDS, IDENTITY_VARIABLES, VARIABLES
 from tests.deploy.manifests import COMPOSE, KUBERNETES, Contained, contained, documents, of_kubernetes, pods
 from tests.docs.markdown import ROOT, text_of
 from tools.image.compose_secrets import main as make_secrets
@@ -90,8 +90,9 @@ def test_the_drain_ends_before_the_kill(one: Contained) -> None:
 def test_each_container_names_only_what_is_there(one: Contained) -> None:
     """Goal: no variable without an effect, no command that is none, no secret that nobody mounts and none for nothing.
     Method: the table of variables, the command line itself, and the mounts."""
-    names = {variable.name for variable in VARIABLES}
-    masked = {variable.name for variable in VARIABLES if variable.is_masked}
+    variables = (*VARIABLES, *IDENTITY_VARIABLES.values())
+    names = {variable.name for variable in variables}
+    masked = {variable.name for variable in variables if variable.is_masked}
     assert {name.removesuffix("_FILE") for name in one.environment} <= names
     # Every secret is a file: none stands in the environment, which is shown to whoever may look at the container.
     assert set(one.secret_paths) <= masked

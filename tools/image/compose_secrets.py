@@ -23,7 +23,8 @@ def main(folder: Path) -> None:
     _keep(folder / _PASSWORD, secrets.token_hex(24))
     password = (folder / _PASSWORD).read_text(encoding="ascii")
     texts = {
-        "database_url": f"postgresql://tayho:{password}@postgres:5432/tayho",
+        "owner_database_url": f"postgresql://tayho:{password}@postgres:5432/tayho",
+        "database_url": f"postgresql://tayho_runtime:{secrets.token_hex(24)}@postgres:5432/tayho",
         "redis_url": "redis://redis:6379",
         "rpc_url": "http://node:8545",
         "signer_keys": json.dumps(dict(PUBLIC_ACCOUNTS)),
