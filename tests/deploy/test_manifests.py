@@ -16,8 +16,9 @@ from compose_spec import PyCompose
 
 from tayho.cli.main import main
 from tayho.config import ConfigurationRefused, load_settings
-from tayho.config.database_url import database_url_from
+from tayho.config.database_url import database_url_from, identity_urls_from
 from tayho.config.variables import DRAIN_SECONDS, IDENTITY_VARIABLES, VARIABLES
+from tayho.identities.making import credentials_of
 from tests.deploy.manifests import COMPOSE, KUBERNETES, Contained, contained, documents, of_kubernetes, pods
 from tests.docs.markdown import ROOT, text_of
 from tools.image.compose_secrets import main as make_secrets
@@ -166,7 +167,7 @@ def test_no_service_of_ours_in_compose_has_a_right_that_it_does_not_need() -> No
 
 def test_the_secrets_of_compose_fit_it_and_stay(tmp_path: Path) -> None:
     """Goal: the two commands of the file's head are enough. Method: make the secrets twice: every file that the stack
-    mounts is there, and is the same the second time; the URL is one that `db migrate` takes."""
+    mounts is there, and is the same the second time; the URLs are those that `db migrate` takes."""
     make_secrets(tmp_path)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
     make_secrets(tmp_path)
@@ -174,7 +175,10 @@ def test_the_secrets_of_compose_fit_it_and_stay(tmp_path: Path) -> None:
     compose = documents(COMPOSE)[0]
     assert made.keys() == compose["secrets"].keys()
     assert all(one == {"file": f"./secrets/{name}"} for name, one in compose["secrets"].items())
-    assert made["postgres_password"] in database_url_from({"DATABASE_URL_FILE": str(tmp_path / "database_url")})
+    owner = database_url_from({"DATABASE_URL_FILE": str(tmp_path / "owner_database_url")})
+    assert made["postgres_password"] in owner
+    runtime = identity_urls_from({"RUNTIME_DATABASE_URL_FILE": str(tmp_path / "database_url")})["runtime"]
+    assert credentials_of("runtime", runtime).name == "tayho_runtime"
     ignored = text_of(".gitignore").splitlines()
     assert "deploy/secrets/" in ignored
 
