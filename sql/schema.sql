@@ -460,7 +460,6 @@ CREATE TABLE coordination.operator_actions (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT operator_actions_pkey PRIMARY KEY (action_id),
-    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'release'::text]))),
     CONSTRAINT operator_actions_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128)))
 );
 
@@ -530,6 +529,9 @@ CREATE TABLE coordination.workers (
     draining boolean DEFAULT false NOT NULL,
     stopped_at timestamp with time zone,
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    drain_asked_at timestamp with time zone,
+    drained_at timestamp with time zone,
+    stopping_at timestamp with time zone,
     CONSTRAINT workers_pkey PRIMARY KEY (worker_id),
     CONSTRAINT workers_instance_id_check CHECK (((length(instance_id) >= 1) AND (length(instance_id) <= 128)))
 )
@@ -905,7 +907,48 @@ CREATE TABLE transactions.reorganisations (
     CONSTRAINT reorganisations_old_hash_check CHECK ((octet_length(old_hash) = 32))
 );
 
+CREATE TABLE transactions.retirement_checks (
+    check_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    signer bytea,
+    key_id text,
+    nonce_fence bigint,
+    has_passed boolean NOT NULL,
+    head_block_number bigint,
+    head_hash bytea,
+    detail jsonb NOT NULL,
+    checked_by text NOT NULL,
+    checked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT retirement_checks_pkey PRIMARY KEY (check_id),
+    CONSTRAINT retirement_checks_checked_by_check CHECK (((length(checked_by) >= 1) AND (length(checked_by) <= 128))),
+    CONSTRAINT retirement_checks_detail_check CHECK ((octet_length((detail)::text) <= 1048576)),
+    CONSTRAINT retirement_checks_fence CHECK (((signer IS NULL) = (nonce_fence IS NULL))),
+    CONSTRAINT retirement_checks_head CHECK ((((head_block_number IS NULL) = (head_hash IS NULL)) AND ((head_hash IS NOT NULL) OR (NOT has_passed)))),
+    CONSTRAINT retirement_checks_head_block_number_check CHECK ((head_block_number >= 0)),
+    CONSTRAINT retirement_checks_head_hash_check CHECK ((octet_length(head_hash) = 32)),
+    CONSTRAINT retirement_checks_key_id_check CHECK (((length(key_id) >= 1) AND (length(key_id) <= 128))),
+    CONSTRAINT retirement_checks_nonce_fence_check CHECK ((nonce_fence >= 0)),
+    CONSTRAINT retirement_checks_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT retirement_checks_subject CHECK (((signer IS NULL) <> (key_id IS NULL)))
+);
+
+CREATE TABLE transactions.successions (
+    chain_id bigint NOT NULL,
+    old_signer bytea NOT NULL,
+    new_signer bytea NOT NULL,
+    check_id uuid NOT NULL,
+    handed_by text NOT NULL,
+    handed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT successions_pkey PRIMARY KEY (chain_id, old_signer),
+    CONSTRAINT successions_new UNIQUE (chain_id, new_signer),
+    CONSTRAINT successions_handed_by_check CHECK (((length(handed_by) >= 1) AND (length(handed_by) <= 128))),
+    CONSTRAINT successions_two CHECK ((old_signer <> new_signer))
+);
+
 ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
+
+ALTER TABLE coordination.operator_actions ADD CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'drain'::text, 'undrain'::text, 'signer_drain'::text, 'signer_undrain'::text, 'signer_retire_check'::text, 'signer_pool_rotate'::text, 'signer_pool_add'::text, 'key_retire_check'::text]))) NOT VALID;
 
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
@@ -933,6 +976,14 @@ ALTER TABLE transactions.members ADD CONSTRAINT members_lineage_id_chain_id_sign
 
 ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
 
+ALTER TABLE transactions.retirement_checks ADD CONSTRAINT retirement_checks_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_chain_id_new_signer_fkey FOREIGN KEY (chain_id, new_signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_chain_id_old_signer_fkey FOREIGN KEY (chain_id, old_signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_check_id_fkey FOREIGN KEY (check_id) REFERENCES transactions.retirement_checks(check_id);
+
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
 
 CREATE INDEX jobs_of_batch ON coordination.jobs USING btree (batch_job_id) WHERE (batch_job_id IS NOT NULL);
@@ -953,7 +1004,7 @@ CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) 
 
 CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
-CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash);
+CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash, broadcast_id);
 
 CREATE INDEX events_of_lineage ON transactions.events USING btree (lineage_id);
 
@@ -988,6 +1039,8 @@ CREATE INDEX receipts_canonical ON transactions.receipts USING btree (block_numb
 CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree (tx_hash) WHERE (orphaned_at IS NULL);
 
 CREATE INDEX reorganisations_of_chain ON transactions.reorganisations USING btree (chain_id, found_at);
+
+CREATE INDEX retirement_checks_of_signer ON transactions.retirement_checks USING btree (chain_id, signer, checked_at) WHERE (signer IS NOT NULL);
 
 CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state <> 'running'::text)) EXECUTE FUNCTION tayho.refuse_change();
 
@@ -1063,6 +1116,10 @@ CREATE TRIGGER halts_kept BEFORE DELETE ON transactions.halts FOR EACH ROW EXECU
 
 CREATE TRIGGER halts_resolved_once BEFORE UPDATE ON transactions.halts FOR EACH ROW WHEN ((old.resolved_at IS NOT NULL)) EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER lanes_kept BEFORE DELETE ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lanes_retired_immutable BEFORE UPDATE OF signer, chain_id, environment, role, first_nonce, next_nonce, world ON transactions.lanes FOR EACH ROW WHEN ((old.state = 'retired'::text)) EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
@@ -1090,3 +1147,11 @@ CREATE TRIGGER receipts_immutable BEFORE UPDATE OF tx_hash, block_hash, block_nu
 CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER reorganisations_append_only BEFORE DELETE OR UPDATE ON transactions.reorganisations FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER retirement_checks_append_only BEFORE DELETE OR UPDATE ON transactions.retirement_checks FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER retirement_checks_kept_whole BEFORE TRUNCATE ON transactions.retirement_checks FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER successions_append_only BEFORE DELETE OR UPDATE ON transactions.successions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER successions_kept_whole BEFORE TRUNCATE ON transactions.successions FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();

@@ -24,6 +24,7 @@ from tayho.coordination.types import Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, open_custody
 from tayho.discovery.module import Discovery
 from tayho.kernel.jobs import Attempt, Job, Outcome
+from tayho.kernel.markets import ProtocolSettings
 from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepare
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
@@ -46,6 +47,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
     """
     calm_collector()
     metrics = Metrics()
+    metrics.begin()
     async with (
         open_bridge(),
         _world(settings) as urls,
@@ -188,10 +190,16 @@ async def _transactions(
 
 def _prepare(kinds: Sequence[Kind], settings: Settings) -> None:
     """Tell each kind where it runs. Raises EnvironmentRefused with what each of them says against it."""
+    protocol = ProtocolSettings(
+        address=settings.protocol_address,
+        markets=settings.protocol_markets,
+        treasury=settings.protocol_treasury,
+        revenue_epoch_seconds=settings.protocol_revenue_epoch_seconds,
+    )
     problems: list[str] = []
     for kind in kinds:
         try:
-            prepare(kind, Surroundings(settings.chain_id, settings.environment, settings.protocol))
+            prepare(kind, Surroundings(settings.chain_id, settings.environment, protocol))
         except Exception as error:  # noqa: BLE001 - somebody else's code says why it cannot run here
             problems.append(f"the kind {kind.name!r} cannot run here: {type(error).__name__}: {error}")
     if problems:

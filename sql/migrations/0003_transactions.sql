@@ -205,7 +205,7 @@ CREATE TABLE transactions.broadcasts (
     sent_by text,
     answered_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX broadcasts_of_member ON transactions.broadcasts (tx_hash);
+CREATE INDEX broadcasts_of_member ON transactions.broadcasts (tx_hash, broadcast_id);
 CREATE TRIGGER broadcasts_append_only BEFORE UPDATE OR DELETE ON transactions.broadcasts
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 

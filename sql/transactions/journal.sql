@@ -83,6 +83,25 @@ FROM transactions.members AS members
 WHERE members.tx_hash = ANY ($1::bytea[])
 ORDER BY members.signer, members.nonce, members.member_number;
 
+-- name: last_said
+-- The newest answers to each transaction, the newest first, by their class in the table of what nodes say.
+SELECT
+    members.tx_hash, lanes.state <> 'underfunded' AS is_funded, said.reasons,
+    extract(epoch FROM clock_timestamp() - said.last_at)::float8 AS seconds_ago
+FROM transactions.members AS members
+JOIN transactions.lanes AS lanes USING (chain_id, signer)
+CROSS JOIN LATERAL (
+    SELECT array_agg(newest.reason ORDER BY newest.broadcast_id DESC) AS reasons, max(newest.answered_at) AS last_at
+    FROM (
+        SELECT broadcasts.broadcast_id, coalesce(broadcasts.reason, broadcasts.answer) AS reason, broadcasts.answered_at
+        FROM transactions.broadcasts AS broadcasts
+        WHERE broadcasts.tx_hash = members.tx_hash
+        ORDER BY broadcasts.broadcast_id DESC
+        LIMIT $2
+    ) AS newest
+) AS said
+WHERE members.tx_hash = ANY ($1::bytea[]) AND said.reasons IS NOT NULL;
+
 -- name: record_broadcasts!
 INSERT INTO transactions.broadcasts (tx_hash, endpoint, answer, reason, detail, sent_by)
 SELECT a.tx_hash, a.endpoint, a.answer, a.reason, a.detail, $6

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from rpc.member_status import MemberStatus
 from storage.errors import StorageError
-from tayho.coordination.types import Backlog
+from tayho.coordination.types import Backlog, RoleAges
 from tayho.intents.types import LineLook
 from tayho.observability import Metrics
 from tayho.observability.transaction_instruments import LaneGauges
@@ -47,6 +47,7 @@ class Gauges:
     pool: Pool
     is_draining: Callable[[], bool]
     backlog: Callable[[], Awaitable[Backlog]]
+    ages: Callable[[], Awaitable[Sequence[RoleAges]]]
     endpoints: Callable[[], Sequence[MemberStatus]]
     # None where no role signs.
     lanes: Lanes | None
@@ -59,6 +60,7 @@ class Gauges:
         self.metrics.show_database_pool(size_max=self.pool.pool_size, open_now=self.pool.size, idle=self.pool.idle)
         self.metrics.show_endpoints(self.endpoints())
         await self._refresh("outbox", self._outbox, self.metrics.forget_outbox)
+        await self._refresh("ages", self._ages, self.metrics.forget_ages)
         if self.lanes is not None:
             await self._refresh("lanes", self._lanes, self._forget_lanes)
         if self.line is not None:
@@ -84,6 +86,10 @@ class Gauges:
             rows=backlog.rows, unpublished=backlog.unpublished, oldest_due_seconds=backlog.oldest_due_seconds
         )
 
+    async def _ages(self) -> None:
+        ages = await self.ages()
+        self.metrics.show_ages((one.role, one.waiting_seconds, one.running_seconds) for one in ages)
+
     async def _lanes(self) -> None:
         if self.lanes is None:
             return
@@ -92,8 +98,7 @@ class Gauges:
         halts = await self.lanes.halts()
         self.metrics.forget_lanes()
         for lane in lanes:
-            is_open = lane.state == "open"
-            self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, is_open=is_open)
+            self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, state=lane.state)
         self.metrics.show_lineages_open(open_lineages)
         self.metrics.show_halts_open(len(halts))
         if self.lanes.pool is not None:

@@ -54,13 +54,15 @@ async def process_face(parts: Parts) -> AsyncGenerator[Served]:
 @asynccontextmanager
 async def health_face(parts: Parts) -> AsyncGenerator[Served]:
     """Listen on HTTP_BIND from now on. Raises BindRefused."""
-    heart = Heart()
+    instruments = parts.metrics.process
+    heart = Heart(instruments.observe_loop)
     health = Health(
         heart,
         partial(readiness_of, parts),
         _gauges(parts).refresh,
         parts.metrics.render,
         [explain_route(_explainer(parts).explain)],
+        show=lambda found: instruments.show_readiness(reason.check for reason in found.reasons),
     )
     async with listening(parts.settings.http_bind) as sockets:
 
@@ -78,7 +80,7 @@ async def health_face(parts: Parts) -> AsyncGenerator[Served]:
 
 async def readiness_of(parts: Parts) -> Readiness:
     """Every reason why this process should get no work now (OPS-4)."""
-    reasons = [Reason("drain", f"draining: {parts.drain.reason}")] if parts.drain.requested else []
+    reasons = _drain_reasons(parts)
     reasons += await _database_reasons(parts)
     reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
     reasons += await engine_reasons(parts)
@@ -86,6 +88,15 @@ async def readiness_of(parts: Parts) -> Readiness:
         reasons += await _chain_reasons(parts)
         reasons += await halt_reasons(parts.transactions.halts, parts.settings.signing_role or "ROLE")
     return Readiness(tuple(reasons), await _warnings(parts))
+
+
+def _drain_reasons(parts: Parts) -> list[Reason]:
+    if parts.drain.requested:
+        return [Reason("drain", f"draining: {parts.drain.reason}")]
+    if parts.coordination.is_drained:
+        undrain = f"tayho jobs undrain {parts.settings.instance_id}"
+        return [Reason("drain", f"an operator drained this instance: `{undrain}` lets it take work again")]
+    return []
 
 
 async def _database_reasons(parts: Parts) -> list[Reason]:
@@ -143,8 +154,9 @@ def _gauges(parts: Parts) -> Gauges:
     return Gauges(
         metrics=parts.metrics,
         pool=parts.resources.database,
-        is_draining=lambda: parts.drain.requested,
+        is_draining=lambda: parts.drain.requested or parts.coordination.is_drained,
         backlog=parts.coordination.backlog,
+        ages=parts.coordination.ages_by_role,
         endpoints=parts.resources.reads.status,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
         line=None if parts.relaying is None else parts.relaying.line.look,

@@ -22,7 +22,8 @@ from tayho.refusals import EnvironmentRefused
 EXIT_FAILED = 1
 EXIT_CONFIGURATION = 2
 EXIT_ENVIRONMENT = 3
-# A cancellation was recorded, and its worker has not stopped the handler within --wait.
+# The act is recorded and stands, and what it asks for is not there within the time given: a handler that still runs, a
+# process that is not drained, a lane that still has transactions open.
 EXIT_UNACKNOWLEDGED = 4
 
 P = ParamSpec("P")

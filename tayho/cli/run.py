@@ -7,6 +7,7 @@ import os
 import click
 import structlog
 
+from nursery.signals import act_as_init
 from tayho.api.process import process_face
 from tayho.cli.outcome import ends_clearly, run_trio
 from tayho.config import load_settings
@@ -31,6 +32,7 @@ def run_command(roles: tuple[str, ...]) -> None:
     # Before the first key is read: what is in memory then must not reach a core file or another process.
     hardening = harden_process()
     settings = load_settings(os.environ, roles)
+    act_as_init(starts_children=settings.is_local_mode)
     configure_logging(settings.log_format)
     if not (hardening.core_dumps_off and hardening.not_dumpable):
         log.warning("not_hardened", applied=str(hardening))

@@ -103,6 +103,7 @@ async def explanations(settings: Settings, named: Named) -> list[TxExplanation]:
         confirmations=settings.tx_confirmations,
         reorg_lookback_blocks=settings.tx_reorg_lookback_blocks,
         stuck_seconds=settings.tx_stuck_seconds,
+        reconcile_seconds=settings.tx_reconcile_seconds,
         replacements_max=settings.tx_max_replacements,
     )
     async with opened_database() as database, _endpoints(settings) as members:

@@ -12,7 +12,6 @@ from tayho.config.secret_kinds import shown_journal_keys
 from tayho.config.settings import Effective, Settings
 from tayho.config.values import Values
 from tayho.config.variable import Variable
-from tayho.kernel.markets import ProtocolSettings
 
 UNSET = "(unset)"
 
@@ -33,6 +32,7 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         job_max_attempts=values[table.JOB_MAX_ATTEMPTS],
         job_retention_days=values[table.JOB_RETENTION_DAYS],
         evidence_retention_days=values[table.EVIDENCE_RETENTION_DAYS],
+        tx_seal_retention_days=values[table.TX_SEAL_RETENTION_DAYS],
         outbox_poll_milliseconds=values[table.OUTBOX_POLL_MILLISECONDS],
         rpc_url=values.find(table.RPC_URL),
         rpc_read_urls=values.find(table.RPC_READ_URLS) or (),
@@ -56,12 +56,9 @@ def settings_of(values: Values, texts: Texts, situation: Situation, warnings: tu
         batch_max_gas=values.find(table.BATCH_MAX_GAS),
         protocol_address=values.find(table.PROTOCOL_ADDRESS),
         scan_seconds=values[table.SCAN_SECONDS],
-        protocol=ProtocolSettings(
-            address=values.find(table.PROTOCOL_ADDRESS),
-            markets=values.find(table.PROTOCOL_MARKETS) or {},
-            treasury=values.find(table.PROTOCOL_TREASURY),
-            revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
-        ),
+        protocol_markets=values.find(table.PROTOCOL_MARKETS) or {},
+        protocol_treasury=values.find(table.PROTOCOL_TREASURY),
+        protocol_revenue_epoch_seconds=values[table.PROTOCOL_REVENUE_EPOCH_SECONDS],
         batch_executor_address=values.find(table.BATCH_EXECUTOR_ADDRESS),
         http_bind=values[table.HTTP_BIND],
         engine_bind=values[table.ENGINE_BIND],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from tayho.kernel.address import Address
-from tayho.kernel.markets import ProtocolSettings
+from tayho.kernel.markets import Market
 
 if TYPE_CHECKING:
     # Importing custody costs the signing libraries, which a role that does not sign never needs.
@@ -59,6 +60,7 @@ class Settings:
     job_retention_days: int
     # 0 keeps all of it.
     evidence_retention_days: int
+    tx_seal_retention_days: int
     outbox_poll_milliseconds: int
     # None in local mode only, and then there are no read URLs either.
     rpc_url: str | None = field(repr=False)
@@ -87,7 +89,9 @@ class Settings:
     # The contract whose intents this deployment takes and carries.
     protocol_address: Address | None
     scan_seconds: int
-    protocol: ProtocolSettings
+    protocol_markets: Mapping[str, Market] = field(repr=False)
+    protocol_treasury: Address | None
+    protocol_revenue_epoch_seconds: int
     # None where no intents are relayed.
     batch_executor_address: Address | None
     http_bind: Bind

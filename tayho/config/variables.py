@@ -105,6 +105,14 @@ EVIDENCE_RETENTION_DAYS = Variable(
     "how long is kept who told what about the end of a transaction; never less than a week; 0 is for ever",
     "90",
 )
+TX_SEAL_RETENTION_DAYS = Variable(
+    "TX_SEAL_RETENTION_DAYS",
+    whole(
+        30, 3_650, below="what it sealed may be asked about for a month", above="take the key out of the ring instead"
+    ),
+    "how long a journal key is kept after its last seal before `key-retire-check` may pass",
+    "30",
+)
 OUTBOX_POLL_MILLISECONDS = Variable(
     "OUTBOX_POLL_MILLISECONDS",
     whole(10, 60_000, below="polling faster is a busy loop on PostgreSQL", above="jobs would wait over a minute"),
@@ -371,6 +379,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     JOB_MAX_ATTEMPTS,
     JOB_RETENTION_DAYS,
     EVIDENCE_RETENTION_DAYS,
+    TX_SEAL_RETENTION_DAYS,
     OUTBOX_POLL_MILLISECONDS,
     RPC_URL,
     RPC_READ_URLS,

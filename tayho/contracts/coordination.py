@@ -32,6 +32,7 @@ from tayho.coordination.types import (
     Observe,
     Quarantine,
     Revival,
+    RoleAges,
     ScheduleLine,
     Settlement,
     Transaction,
@@ -62,6 +63,7 @@ __all__ = [
     "Observe",
     "Quarantine",
     "Revival",
+    "RoleAges",
     "ScheduleLine",
     "Settlement",
     "Transaction",
@@ -104,6 +106,12 @@ class Coordination(Protocol):
 
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
+        ...
+
+    async def ages_by_role(self) -> list[RoleAges]:
+        """The oldest that waits and the oldest that runs, of each role that has any. Of more than OLDEST_JOBS open jobs
+        those that were enqueued last are not looked at.
+        """
         ...
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
@@ -158,6 +166,10 @@ class Coordination(Protocol):
 
     async def release_lineage_if_current(self, tx: Connection, attempt: Attempt, reason: Mapping[str, Json]) -> bool:
         """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
+        ...
+
+    async def record_act(self, tx: Connection, action: str, actor: str, detail: Mapping[str, Json]) -> None:
+        """Write an operator's act down in `tx`, before what it does there (OPS-9). It is never changed again."""
         ...
 
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:

@@ -21,7 +21,3 @@ class Discovery(Protocol):
     async def scan(self, kinds: Sequence[DiscoveringKind], scan_seconds: float, drain: Drain) -> None:
         """Look for the kinds' work until the drain is requested. Whatever a kind does, the process lives on."""
         ...
-
-    async def findings(self, count_max: int) -> list[FindingRecord]:
-        """The newest findings, the newest first. Raises StorageError."""
-        ...

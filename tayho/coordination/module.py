@@ -16,19 +16,22 @@ from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
 from tayho.coordination import batching, jobs, reviving, store
 from tayho.coordination.control.bulk import BulkControl
-from tayho.coordination.control.errors import ControlRefused
+from tayho.coordination.control.errors import ControlRefused, InstanceRefused
+from tayho.coordination.control.instances import Instances
 from tayho.coordination.control.jobs import JobControl
 from tayho.coordination.control.throttles import Throttles
 from tayho.coordination.control.types import (
     BulkDone,
     Cancelled,
     Deed,
+    Drained,
     JobFilter,
     Limit,
     LimitLine,
     Pause,
     Preview,
     RoleBacklog,
+    Standing,
 )
 from tayho.coordination.discovered import enqueue_found
 from tayho.coordination.explaining.facts import Explainer
@@ -69,8 +72,11 @@ __all__ = [
     "ControlRefused",
     "Coordination",
     "Deed",
+    "Drained",
     "Explainer",
     "Explanation",
+    "InstanceRefused",
+    "Instances",
     "JobControl",
     "JobFilter",
     "JobReader",
@@ -79,6 +85,7 @@ __all__ = [
     "Pause",
     "Preview",
     "RoleBacklog",
+    "Standing",
     "Throttles",
     "enqueue_in",
     "enqueue_jobs",
@@ -113,6 +120,8 @@ class Coordination(JobReader):
         self._settings = settings
         self._outbox_hint = Hint()
         self._control_hint = Hint()
+        # Whether an operator keeps this process from new work, as of its last heartbeat.
+        self.is_drained = False
 
     async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
         """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
@@ -162,6 +171,10 @@ class Coordination(JobReader):
         """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
         rows = await store.RELEASE_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of([attempt]).arguments(), [dict(reason)])
         return bool(rows)
+
+    async def record_act(self, tx: Connection, action: str, actor: str, detail: Mapping[str, Json]) -> None:
+        """Write an operator's act down in `tx`, before what it does there (OPS-9). It is never changed again."""
+        await store.RECORD_ACTION(tx, self._chain_id, self._environment, action, actor, [], dict(detail))
 
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
@@ -330,12 +343,22 @@ class Coordination(JobReader):
                 begins,
                 ends,
                 self._observe,
+                self._control_hint.give,
             )
-            await self._work_while_alive(row, worker)
+            await self._work_while_alive(row, worker, drain)
 
-    async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
-        async def once() -> None:
-            worker.obey(await row.heartbeat(worker.running))
+    async def _work_while_alive(self, row: WorkerRow, worker: Worker, drain: Drain) -> None:
+        async def once() -> bool:
+            was_idle = worker.is_idle
+            orders = await row.heartbeat(worker.running, is_idle=was_idle)
+            self.is_drained = orders.is_drained
+            worker.obey(orders)
+            # Drained just now with nothing in hand: who waits for it is told at once.
+            return worker.is_idle and not was_idle
+
+        async def tell_stop() -> None:
+            await drain.wait_requested()
+            self._control_hint.give()
 
         async def beat() -> None:
             await every(
@@ -353,6 +376,7 @@ class Coordination(JobReader):
             log.warning("heartbeat_failed", failures=1, error=str(error))
         async with trio.open_nursery() as tasks:
             tasks.start_soon(beat, name="heartbeat")
+            tasks.start_soon(tell_stop, name="word of the drain")
             await worker.run()
             tasks.cancel_scope.cancel()
         try:

@@ -10,8 +10,11 @@ from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
-from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, ScheduleLine
+from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, RoleAges, ScheduleLine
 from tayho.kernel.jobs import Job
+
+# A scrape must not cost more the longer a queue is.
+OLDEST_JOBS = 10_000
 
 
 class JobReader:
@@ -76,6 +79,13 @@ class JobReader:
         if row is None:
             return Backlog(0, 0, 0)
         return Backlog(row["rows"], row["unpublished"], row["oldest_due_seconds"])
+
+    async def ages_by_role(self) -> list[RoleAges]:
+        """The oldest that waits and the oldest that runs, of each role that has any. Of more than OLDEST_JOBS open jobs
+        those that were enqueued last are not looked at."""
+        async with self._database.connection() as connection:
+            rows = await store.AGES_BY_ROLE(connection, self._chain_id, self._environment, OLDEST_JOBS)
+        return [value_from(RoleAges, row) for row in rows]
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
         """The workers whose last heartbeat is recent, oldest first."""

@@ -40,6 +40,7 @@ MARK_PUBLISHED = command("coordination/outbox.mark_published")
 ADVANCE_GENERATION_IF_UNFINISHED = many("coordination/outbox.advance_generation_if_unfinished")
 WAKE = command("coordination/outbox.wake")
 BACKLOG = one("coordination/outbox.backlog")
+AGES_BY_ROLE = many("coordination/outbox.ages_by_role")
 
 LOCK_JOBS = many("coordination/attempts.lock_jobs")
 BEGIN = many("coordination/attempts.begin")
@@ -57,10 +58,14 @@ REVIVE = many("coordination/revive.revive")
 
 REGISTER_WORKER = command("coordination/workers.register")
 HEARTBEAT = one("coordination/workers.heartbeat")
-DRAIN_WORKER = command("coordination/workers.drain")
 STOP_WORKER = command("coordination/workers.stop")
 CONNECTIONS_OF_SERVER = one("coordination/workers.connections_of_server")
 LIVE_WORKERS = many("coordination/workers.live_workers")
+
+LOCK_INSTANCE = many("coordination/instances.lock_instance")
+DRAIN_WORKER = command("coordination/instances.drain_worker")
+UNDRAIN_WORKER = command("coordination/instances.undrain_worker")
+STANDING_OF_WORKER = one("coordination/instances.standing_of_worker")
 
 KEEP_CURSOR = command("coordination/retention.keep_cursor")
 AS_RETENTION = command("coordination/retention.as_retention")

@@ -196,6 +196,17 @@ class Backlog:
 
 
 @frozen
+class RoleAges:
+    """How old the oldest of a role's open jobs are; 0 where there is none."""
+
+    role: str
+    # Since it was due, of a job that nobody runs.
+    waiting_seconds: float
+    # Since it was begun, of an attempt that runs.
+    running_seconds: float
+
+
+@frozen
 class Declared:
     """A schedule, the kind that declares it, and the role whose queue its jobs wait in."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from attrs import fields
-from coincurve import PrivateKey
-from coincurve.context import GLOBAL_CONTEXT
 
 from tayho.custody.encoding import decode, signed_bytes, signing_digest, transaction_hash
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import SignerKeys
+from tayho.custody.recoverable import sign_recoverable
 from tayho.custody.types import Refusal, Reservation, SignedTransaction, SigningPolicy, SigningRequest, Undecodable
 from tayho.custody.validation import field_refusals, refusals
 from tayho.kernel.address import Address
@@ -56,15 +55,6 @@ class LocalSigner:
         return SignedTransaction(transaction_hash(raw), raw)
 
 
-class KeyInUse(PrivateKey):
-    """A key for one signature. coincurve's own constructor derives two public keys, at more cost than the signature."""
-
-    def __init__(self, octets: bytearray) -> None:
-        # Its wrapper takes bytes alone. libsecp256k1 itself refuses a number that is no key.
-        self.secret = bytes(octets)
-        self.context = GLOBAL_CONTEXT
-
-
 def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
     """The signed bytes, or the class name of what the library raised.
 
@@ -73,7 +63,7 @@ def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
     digest = signing_digest(request)
     with material.revealed() as octets:
         try:
-            signature = KeyInUse(octets).sign_recoverable(digest, hasher=None)  # pyright: ignore[reportUnknownMemberType]
+            signature = sign_recoverable(digest, octets)
         except Exception as error:  # noqa: BLE001 - becomes SigningFailed
             return type(error).__name__
     return signed_bytes(request, signature)

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from tayho.demo.fleet import Fleet
 from tayho.demo.markets import REVENUE_EPOCH_SECONDS, write_facts
+from tayho.demo.types import DemoPlan
 from tayho.demo.world import World
 from tayho.local.development import DEPLOYER
 from tayho.local.process import free_port
@@ -40,8 +41,13 @@ class Deployment:
         """The signing roles, one to a process: a process serves one pool of signers."""
         return list(self.world.pools)
 
-    async def start(self, fleet: Fleet, replicas: int) -> list[str]:
-        """Start two engines, and so many processes of every other role. Returns the engines' addresses."""
+    def processes(self, plan: DemoPlan) -> dict[str, int]:
+        """How many of each role."""
+        return {ENGINE: ENGINES, **dict.fromkeys(self.roles, plan.replicas), RELAYER: plan.relayers}
+
+    async def start(self, fleet: Fleet, plan: DemoPlan) -> list[str]:
+        """Start every process. Returns the engines' addresses."""
+        processes = self.processes(plan)
         ports = [free_port() for _ in range(ENGINES)]
         identity = f"0x{secrets.token_hex(32)}"
         for port in ports:
@@ -49,7 +55,7 @@ class Deployment:
             await fleet.start(ENGINE, 1, {**bind, **_UNLIMITED})
         for role in self.roles:
             batches = _relayer(self.world) if role == RELAYER else dict[str, str]()
-            await fleet.start(role, replicas, {**self.signing, **self.world.pools[role], **batches})
+            await fleet.start(role, processes[role], {**self.signing, **self.world.pools[role], **batches})
         return [f"http://127.0.0.1:{port}" for port in ports]
 
 

@@ -16,7 +16,7 @@ from storage.migrations import migrate
 from tayho.client import IntentDomain, Taken
 from tayho.coordination.module import JobReader
 from tayho.demo.counting import ChainTally
-from tayho.demo.deployment import CHAIN_ID, ENGINES, ENVIRONMENT, Deployment, deployment
+from tayho.demo.deployment import CHAIN_ID, ENVIRONMENT, Deployment, deployment
 from tayho.demo.figures import figures_of
 from tayho.demo.fleet import Fleet, fleet
 from tayho.demo.killing import kill_in_mid_batch
@@ -70,7 +70,7 @@ async def run_demo(plan: DemoPlan, show: Callable[[Progress], None]) -> DemoRepo
             ):
                 told = deployment(stack, world, folder)
                 async with fleet(folder, told.common) as replicas:
-                    urls = await told.start(replicas, plan.replicas)
+                    urls = await told.start(replicas, plan)
                     async with crowd(urls, IntentDomain(CHAIN_ID, world.protocol)) as users:
                         jobs = JobReader(database, CHAIN_ID, ENVIRONMENT)
                         tally = ChainTally(world.protocol, world.executor)
@@ -117,7 +117,7 @@ class _Demo:
         )
 
     async def _all_alive(self) -> None:
-        wanted = ENGINES + self.plan.replicas * len(self.told.roles)
+        wanted = sum(self.told.processes(self.plan).values())
         while len(await self.jobs.live_workers()) < wanted:
             self.replicas.check()
             await trio.sleep(LOOK_SECONDS)
@@ -154,7 +154,7 @@ class _Demo:
             done=self.tally.roles,
             wanted=wanted,
             batches=len(self.tally.children_per_batch),
-            living={role: living.count(role) for role in ("engine", *self.told.roles)},
+            living={role: living.count(role) for role in self.told.processes(self.plan)},
             killed=tuple(replica.instance_id for replica in self.replicas.replicas if replica.was_killed),
         )
 

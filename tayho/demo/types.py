@@ -16,6 +16,11 @@ class DemoPlan:
     kill: bool
     deadline_seconds: float = 300
 
+    @property
+    def relayers(self) -> int:
+        """Of whom one must survive."""
+        return max(self.replicas, 2) if self.kill else self.replicas
+
 
 @frozen
 class Wishes:

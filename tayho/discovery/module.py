@@ -8,13 +8,13 @@ from nursery.drain import Drain
 from rpc.reads import Reads
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
-from tayho.discovery import store
+from tayho.discovery.findings import FindingReader
 from tayho.discovery.recording import Recorder
 from tayho.discovery.scanner import Scanner, scan
-from tayho.discovery.types import FindingRecord, ObserveScan
+from tayho.discovery.types import ObserveScan
 from tayho.kinds import DiscoveringKind
 
-__all__ = ["Discovery"]
+__all__ = ["Discovery", "FindingReader"]
 
 
 class Discovery:
@@ -31,9 +31,6 @@ class Discovery:
         observe: ObserveScan,
     ) -> None:
         """`reads` gives reads at a head that is agreed at that moment."""
-        self._database = database
-        self._chain_id = chain_id
-        self._environment = environment
         self._recorder = Recorder(database, coordination, chain_id, environment, instance_id)
         self._reads = reads
         self._observe = observe
@@ -42,9 +39,3 @@ class Discovery:
         """Look for the kinds' work until the drain is requested. Whatever a kind does, the process lives on."""
         scanners = [Scanner(kind, self._recorder, self._reads, self._observe) for kind in kinds]
         await scan(scanners, scan_seconds, drain)
-
-    async def findings(self, count_max: int) -> list[FindingRecord]:
-        """The newest findings, the newest first. Raises StorageError."""
-        async with self._database.connection() as connection:
-            rows = await store.NEWEST_FINDINGS(connection, self._chain_id, self._environment, count_max)
-        return [store.finding_of(row) for row in rows]

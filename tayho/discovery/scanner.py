@@ -12,6 +12,7 @@ from nursery.drain import Drain
 from nursery.groups import unwrap
 from nursery.periodic import every
 from rpc.reads import Reads
+from tayho.discovery.reads import LookReads
 from tayho.discovery.recording import Recorder
 from tayho.discovery.rules import genesis, world_of
 from tayho.discovery.types import ObserveScan, Scanned
@@ -81,16 +82,16 @@ class Scanner:
         self._observe(self._kind.name, Scanned.LOOKED, 1)
 
     async def _page(self) -> bool:
-        reads = await self._reads()
-        block = await reads.ask(genesis())
-        if block is None:
-            raise DiscoveryRefused("the chain shows no block 0, by which its work is named")
+        reads = LookReads(self._reads)
         found = await self._kind.discover(reads)
         _refuse_unusable(found)
         if found.findings:
             await self._recorder.record_findings(self._kind, found.findings)
         self._observe(self._kind.name, Scanned.FINDING, len(found.findings))
         if found.work:
+            block = await reads.ask(genesis())
+            if block is None:
+                raise DiscoveryRefused("the chain shows no block 0, by which its work is named")
             counts = await self._recorder.record_work(self._kind, world_of(block), found.work)
             for what, count in counts.items():
                 self._observe(self._kind.name, what, count)

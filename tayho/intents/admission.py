@@ -1,4 +1,4 @@
-"""Whether an intent is taken: shape, deadline, signature; pure but for the clock that is handed in (INT-2)."""
+"""Whether an intent is taken: shape, signature, deadline; pure, the clock is handed in (INT-2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from tayho.intents.errors import (
     SignatureMalleable,
 )
 from tayho.intents.signing import digest_of
-from tayho.intents.types import ACTION_MAX, PAYLOAD_BYTES_MAX, SIGNATURE_BYTES, IntentDomain, Recover, SignedIntent
+from tayho.intents.types import (
+    ACTION_MAX,
+    PAYLOAD_BYTES_MAX,
+    SIGNATURE_BYTES,
+    Intent,
+    IntentDomain,
+    Recover,
+    SignedIntent,
+)
 from tayho.kernel.address import Address
 from tayho.kernel.typed_data import TypedDataRefused
 
@@ -30,25 +38,33 @@ class Examined:
     session_key: Address
 
 
-def examine(signed: SignedIntent, domain: IntentDomain, *, now: int, recover: Recover) -> Examined:
-    """Check everything that needs no chain. `now` is in seconds since 1970.
+def examine(signed: SignedIntent, domain: IntentDomain, *, recover: Recover) -> Examined:
+    """Check everything that needs neither a chain nor a clock, and so is the same for ever.
 
-    Raises IntentMalformed, DeadlinePassed, DeadlineTooFar, SignatureMalformed, SignatureMalleable.
+    Raises IntentMalformed, SignatureMalformed, SignatureMalleable.
     """
     intent = signed.intent
     if not 0 <= intent.action <= ACTION_MAX:
         raise IntentMalformed(f"action must be from 0 to {ACTION_MAX}; it is {intent.action}")
     if len(intent.payload) > PAYLOAD_BYTES_MAX:
         raise IntentMalformed(f"payload may have {PAYLOAD_BYTES_MAX} bytes and has {len(intent.payload)}")
-    if intent.deadline < now + LEAST_SECONDS:
-        raise DeadlinePassed(f"the deadline is {intent.deadline} and it is {now}: sign a later one")
-    if intent.deadline > now + MOST_SECONDS:
-        raise DeadlineTooFar(f"the deadline is {intent.deadline}, more than 30 days after {now}: sign a nearer one")
     try:
         digest = digest_of(intent, domain)
     except TypedDataRefused as error:
         raise IntentMalformed(str(error)) from error
     return Examined(digest, _signer(digest, signed.signature, recover))
+
+
+def require_in_time(intent: Intent, *, now: int) -> None:
+    """Check the deadline; `now` is in seconds since 1970. Asked of new intents alone: a client that lost the answer
+    must still learn that its intent was taken, or it would sign the same wish again.
+
+    Raises DeadlinePassed, DeadlineTooFar.
+    """
+    if intent.deadline < now + LEAST_SECONDS:
+        raise DeadlinePassed(f"the deadline is {intent.deadline} and it is {now}: sign a later one")
+    if intent.deadline > now + MOST_SECONDS:
+        raise DeadlineTooFar(f"the deadline is {intent.deadline}, more than 30 days after {now}: sign a nearer one")
 
 
 def _signer(digest: bytes, signature: bytes, recover: Recover) -> Address:

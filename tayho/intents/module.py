@@ -9,7 +9,7 @@ from uuid import UUID
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
 from tayho.intents import store
-from tayho.intents.admission import examine
+from tayho.intents.admission import examine, require_in_time
 from tayho.intents.batch_kind import BatchKind
 from tayho.intents.batcher import Batcher, Sight
 from tayho.intents.constants import BATCH_KIND, CHILD_KIND, ROLE
@@ -67,9 +67,10 @@ class Intents:
         Raises IntentRefused (each class has its code), RpcError where the chain cannot be asked, StorageError with
         nothing recorded, CommitUnknown: then submitting again tells. CoalescerClosed: `run` has ended.
         """
-        examined = examine(signed, self._domain, now=int(self._now()), recover=self._recover)
-        # A known intent is answered with its job, whatever the chain would say of it by now.
+        examined = examine(signed, self._domain, recover=self._recover)
+        # A known intent is answered with its job, whatever clock and chain would say of it by now.
         if not await self._intake.is_known(examined.digest):
+            require_in_time(signed.intent, now=int(self._now()))
             refusal = await self._permit(signed)
             if refusal is not None:
                 raise IntentNotPermitted(refusal.reason)

@@ -25,6 +25,8 @@ STEPS: frozenset[str] = frozenset(
         "control.after_resumed_page",
         "control.after_limit",
         "control.after_limit_removed",
+        "control.after_drain",
+        "control.after_undrain",
         "worker.after_register",
         "worker.after_heartbeat",
         "worker.after_stop",
@@ -80,6 +82,11 @@ STEPS: frozenset[str] = frozenset(
         "hold.after_change",
         "results.after_hold",
         "evidence.after_turn",
+        "rotation.after_drain",
+        "rotation.after_undrain",
+        "rotation.after_request",
+        "rotation.after_check",
+        "rotation.after_rotate",
     }
 )
 

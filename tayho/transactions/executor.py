@@ -16,7 +16,7 @@ from rpc.reads import Reads
 from storage.commits import isolating
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
-from tayho.contracts.custody import Custody, Reservation, SigningRefused, SigningRequest
+from tayho.contracts.custody import Custody, Reservation, SigningRefused, SigningRequest, UnknownSigner
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import (
     Attempt,
@@ -38,6 +38,7 @@ from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.pool_signers import PoolSigners
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import Foreseen, Simulations
 from tayho.transactions.types import (
@@ -65,6 +66,8 @@ ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
 HALT_DELAY_SECONDS = 10
+# Another replica holds the key; BullMQ hands the job to whoever asks first.
+ELSEWHERE_DELAY_SECONDS = 2
 TAKEN_DELAY_SECONDS = 10
 BLOCKED_DELAY_SECONDS = 1
 
@@ -124,7 +127,8 @@ class Executor:
         self._sending = sending
         self._settings = settings
         self._signers = signers
-        self.journal = Journal(database, coordination, settings, observe, observe_seconds)
+        self.pool_signers = PoolSigners(signers)
+        self.journal = Journal(database, coordination, settings, observe, observe_seconds, self.pool_signers)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
@@ -197,6 +201,7 @@ class Executor:
 
     async def _foresee(self, call: Call) -> Foreseen | WouldRevert:
         """Simulate with the signers in turn. A revert for all of them is believed of a majority alone."""
+        self._simulations.keep_to(self.pool_signers.serving)
         foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
         if isinstance(foreseen, Foreseen) or self._agreed is None:
             return foreseen
@@ -242,16 +247,18 @@ class Executor:
 
         Raises RequestRefused, and as `_foresee`.
         """
+        foreseen: Foreseen | WouldRevert | Exception
         try:
             foreseen = await self._foresee(call)
-        except Exception:
-            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-            raise
-        if isinstance(foreseen, WouldRevert):
-            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        else:
+        except Exception as error:  # noqa: BLE001 - raised below, where custody does not refuse the call for good
+            foreseen = error
+        if isinstance(foreseen, Foreseen):
             simulated = foreseen.simulated
             await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        else:
+            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+        if isinstance(foreseen, Exception):
+            raise foreseen
         return foreseen
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
@@ -361,10 +368,14 @@ def _told(kind: OnChainKind, reverted: WouldRevert) -> str:
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
-    """`execute`, with a market above the ceiling and a halted pool as postponements: neither is the job's fault."""
+    """`execute`, with what is no fault of the job as postponements: a market above the ceiling, a halted pool, a key
+    that another replica holds."""
     try:
         return await executor.execute(kind, job, attempt)
     except MarketAboveCeiling as error:
         return Postponed(str(error), MARKET_DELAY_SECONDS)
     except PoolHalted as error:
         return Postponed(str(error), HALT_DELAY_SECONDS)
+    except UnknownSigner as error:
+        # While keys change, a nonce may have been taken by a replica that holds another set of them.
+        return Postponed(str(error), ELSEWHERE_DELAY_SECONDS)

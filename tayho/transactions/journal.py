@@ -21,6 +21,7 @@ from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsign
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.halts import held_unhalted
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.pool_signers import PoolSigners
 from tayho.transactions.round_robin import by_preference, choose_lanes
 from tayho.transactions.types import (
     Allocation,
@@ -51,7 +52,10 @@ class Journal:
         settings: TransactionSettings,
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        signers: PoolSigners | None = None,
     ) -> None:
+        """`signers` are those whose keys are here: without them every lane of the pool is taken for one."""
+        self._signers = signers
         self._database = database
         self._coordination = coordination
         self._settings = settings
@@ -128,7 +132,9 @@ class Journal:
             return [], 0, False
         await store.LOCK_LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
-        return [store.lane_of(row) for row in rows], pool["cursor_position"], pool["is_halted"]
+        lanes = [store.lane_of(row) for row in rows]
+        usable = lanes if self._signers is None else self._signers.usable(lanes)
+        return usable, pool["cursor_position"], pool["is_halted"]
 
     async def _insert(
         self, tx: Connection, lineages: Sequence[Lineage], need_results: Sequence[bool]

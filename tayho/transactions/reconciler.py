@@ -19,7 +19,7 @@ from tayho.contracts.custody import Custody, CustodyError
 from tayho.kernel.address import Address
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, note_answers, release_included, tell
+from tayho.transactions.answers import release_included, tell
 from tayho.transactions.errors import LineageDrifted, NoLongerUnsigned, PoolHalted, TransactionError
 from tayho.transactions.evidence import EvidenceKeeper
 from tayho.transactions.executor import Executor
@@ -33,16 +33,15 @@ from tayho.transactions.reconcile_rules import (
     inclusion_changes,
     view_of,
 )
+from tayho.transactions.resending import Resending
 from tayho.transactions.results import Judged, Results, SettlementRefused, detail_of
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
-    Answered,
     Final,
     Happening,
     Lineage,
     Observe,
     ObserveSeconds,
-    Outgoing,
     Persistence,
     Stage,
     TransactionSettings,
@@ -80,12 +79,11 @@ class Reconciler:
         """
         self._database = database
         self._coordination = coordination
-        self._custody = custody
         self._truth = truth
-        self._sending = sending
+        self._resending = Resending(database, custody, sending, settings, observe, observe_seconds)
         self._executor = executor
         self._settings = settings
-        self._evidence = EvidenceKeeper(database, truth, settings)
+        self._evidence = EvidenceKeeper(database, truth, settings, observe)
         self._steps = tuple(steps)
         self._observe = observe
         self._observe_seconds = observe_seconds
@@ -138,7 +136,7 @@ class Reconciler:
         decisions = [decide(lineage, view, self._settings.confirmations) for lineage in lineages]
         await self._finalise(lineages, decisions, sight)
         await self._note_inclusions(lineages, decisions)
-        await self._resend(decisions)
+        await self._resend(lineages, decisions, sight)
         self._executor.room_made()
         return len(lineages) == CLAIM_MAX
 
@@ -262,36 +260,21 @@ class Reconciler:
         step("reconcile.after_note")
         tell(applied, (), self._observe, self._observe_seconds)
 
-    async def _resend(self, decisions: Sequence[Decision]) -> None:
+    async def _resend(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], sight: Sight) -> None:
         """Send what no node shows, lowest nonce first: a node may refuse a gap, never the next in line."""
-        wanted = [decision.tx_hash for decision in decisions if isinstance(decision, Resend)]
-        if not wanted:
+        unseen = {
+            decision.tx_hash: lineage
+            for lineage, decision in zip(lineages, decisions, strict=True)
+            if isinstance(decision, Resend)
+        }
+        due = await self._resending.due(unseen, sight)
+        if not due:
             return
-        async with self._database.connection() as connection:
-            rows = await store.SEALED_MEMBERS(connection, wanted)
-        sealed = [store.sealed_of(row) for row in rows]
-        opened = await self._custody.unseal_many(sealed)
-        outgoing: list[Outgoing] = []
-        for (_, binding), raw in zip(sealed, opened, strict=True):
-            if isinstance(raw, Exception):
-                log.error("seal_broken", tx_hash=f"0x{binding.tx_hash.hex()}", error=str(raw))
-                continue
-            outgoing.append(Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw))
-        answers = await self._sending.send_many(outgoing)
-        await self._record(
-            [
-                Answered(one.tx_hash, self._sending.endpoint, answer)
-                for one, answer in zip(outgoing, answers, strict=True)
-            ]
-        )
-        step("reconcile.after_rebroadcast")
-
-    async def _record(self, answered: Sequence[Answered]) -> None:
-        sent_by = self._settings.instance_id
+        answered = await self._resending.send(await self._resending.opened(due))
         async with self._database.transaction() as tx:
-            applied = await apply_answers(tx, answered, sent_by)
-            await note_answers(tx, answered, sent_by)
-        tell(applied, answered, self._observe, self._observe_seconds)
+            applied = await self._resending.record(tx, answered)
+        step("reconcile.after_rebroadcast")
+        self._resending.tell(applied, answered)
         for one in answered:
             answer = one.answer
             log.info("resent", tx_hash=f"0x{one.tx_hash.hex()}", reason=answer.reason, detail=answer.detail)

@@ -44,6 +44,10 @@ class Simulations:
         self._signers = tuple(sorted(signers))
         self._turn = 0
 
+    def keep_to(self, signers: Sequence[Address]) -> None:
+        """Go on with these signers, in the order of the lanes: the pool may have others than before."""
+        self._signers = tuple(signers)
+
     def by(self, reads: Reads) -> Simulations:
         """The same by other reads, at the same turn."""
         other = Simulations(reads, self._fee_market, self._signers)
@@ -112,12 +116,13 @@ async def _gas_or_revert(reads: Reads, request: methods.CallRequest, block_numbe
         return await reads.ask(methods.estimate_gas(request, block_number))
     except Reverted as error:
         return _reverted(error, block_number)
-    except (RpcRefused, NoQuorum):
-        try:
-            await reads.ask(methods.call(request, block_number))
-        except Reverted as error:
-            return _reverted(error, block_number)
-        raise
+    except (RpcRefused, NoQuorum) as error:
+        refused = error
+    try:
+        await reads.ask(methods.call(request, block_number))
+    except Reverted as error:
+        return _reverted(error, block_number)
+    raise refused
 
 
 def _reverted(error: Reverted, block_number: int) -> WouldRevert:

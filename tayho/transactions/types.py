@@ -312,6 +312,14 @@ class Answered:
 
 
 @frozen
+class Said:
+    """What was said last to one transaction, and how often the same without another word in between."""
+
+    reason: str
+    in_a_row: int
+
+
+@frozen
 class Mark:
     """One send that a node has answered."""
 
@@ -424,6 +432,10 @@ class Happening(Enum):
     RELEASED = "released"  # the kind of hold
     ENDED = "ended"  # the state that the lineage ended in
     LANE_CLOSED = "lane_closed"  # the state that the lane went to
+    REPLACED = "replaced"  # why: the cause of the replacement
+    LOOK_FAILED = "look_failed"  # the name of the error; NoQuorum where nothing was agreed
+    CONTESTED = "contested"  # the kind of the decision that was contested
+    EVIDENCE_DROPPED = "evidence_dropped"  # empty
 
 
 class Stage(Enum):

@@ -168,3 +168,26 @@ async def test_schedules_are_listed_with_their_last_and_next_slot(database: Data
 
 def _no_queue(_role: str) -> DeliveryQueue:
     raise AssertionError("a scheduler delivers nothing")
+
+
+async def test_findings_are_listed_the_newest_first(database: Database, database_url: str) -> None:
+    """Goal: an operator sees why no work is found. Method: two findings of two hours; as JSON and as a table, where a
+    text that looks like markup stands as it is."""
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO discovery.findings"
+            " (chain_id, environment, kind, subject, name, detail, found_by, found_at, hour_at)"
+            " SELECT 31337, 'local', 'funding.post', 'M/funding', name, '[red]no answer', 'a', hour_at, hour_at"
+            " FROM (VALUES ('stale', timestamptz '2026-01-01 00:00Z'), ('silent', '2026-01-01 01:00Z'))"
+            " AS f (name, hour_at)"
+        )
+    environment = {"DATABASE_URL": database_url, "REDIS_URL": "redis://nowhere", "RPC_URL": "http://nowhere"}
+    environment |= {"CHAIN_ID": "31337", "ENVIRONMENT": "local"}
+    listed = [json.loads(line) for line in _tayho("findings", "--json", **environment).stdout.splitlines()]
+    assert [(one["name"], one["found_at"]) for one in listed] == [
+        ("silent", "2026-01-01T01:00:00+00:00"),
+        ("stale", "2026-01-01T00:00:00+00:00"),
+    ]
+    shown = _tayho("findings", "--limit", "1", **environment).stdout
+    assert "[red]" in shown
+    assert "stale" not in shown

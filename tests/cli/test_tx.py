@@ -30,7 +30,9 @@ __all__ = ["chain", "engine", "plane"]
 pytestmark = pytest.mark.services
 
 Tayho: TypeAlias = partial[Any]
-RULES = EngineRules(confirmations=2, reorg_lookback_blocks=64, stuck_seconds=90, replacements_max=8)
+RULES = EngineRules(
+    confirmations=2, reorg_lookback_blocks=64, stuck_seconds=90, replacements_max=8, reconcile_seconds=5
+)
 
 
 @pytest.fixture

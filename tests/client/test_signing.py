@@ -55,7 +55,7 @@ def test_what_is_signed_is_what_the_engine_takes(number: int, salt: int) -> None
     """Goal: one code for both sides. Method: any key, any salt; the engine's own examination finds the address."""
     key = local_key(number)
     signed = sign_intent(evolve(ORDER, salt=salt), DOMAIN, key)
-    examined = examine(signed, DOMAIN, now=NOW, recover=recovered)
+    examined = examine(signed, DOMAIN, recover=recovered)
     assert (examined.session_key, examined.digest) == (key.address, digest_of(signed.intent, DOMAIN))
 
 

@@ -83,11 +83,11 @@ async def test_the_engines_refusals_come_as_their_classes(engine: Replica, line:
 
 
 async def test_a_limit_is_told_with_when_to_come_back(line: Line, redis: RedisServer) -> None:
-    """Goal: a client over its budget neither hammers nor waits in vain. Method: an engine that takes one a minute."""
+    """Goal: a client over its budget neither hammers nor waits in vain. Method: an engine that takes one a year."""
     async with replica(line.intents, DOMAIN, redis, submissions=1) as engine:
-        async with EngineClient.open(f"http://{engine.bind}", DOMAIN, call_seconds=2) as client:
+        async with EngineClient.open(f"http://{engine.bind}", DOMAIN, call_seconds=30) as client:
             await client.submit(signed(5))
-            with trio.fail_after(1.5), pytest.raises(EngineUnavailable) as told:
+            with trio.fail_after(5), pytest.raises(EngineUnavailable) as told:
                 await client.submit(signed(6))
         assert isinstance(told.value.__cause__, SubmissionsLimited)
-        assert 2 < (told.value.retry_after_seconds or 0) <= 60
+        assert (told.value.retry_after_seconds or 0) > 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -31,8 +32,18 @@ WATCHING: Mapping[str, str] = {**STORES, **CHAIN}
 VOTERS = {"RPC_READ_URLS": "https://a.example.com, https://b.example.com, https://c.example.com"}
 SIGNING: Mapping[str, str] = {**WATCHING, **KEYS, **VOTERS}
 ENGINE = {"PROTOCOL_ADDRESS": "0x" + "7" * 40, "ENGINE_IDENTITY_KEY": f"0x{IDENTITY_HEX}"}
+SOURCE = {
+    "url": f"https://oracle.example.com/v1/{PATH_KEY}",
+    "value": "/value",
+    "timestamp": "/at",
+    "signer": "0x" + "6" * 40,
+    "subject": "/about",
+    "subject_is": "ETH-USD",
+}
+FACT = {"source": SOURCE, "minimum": "-1", "maximum": "1", "age_seconds_max": 60}
+PROTOCOL = {"PROTOCOL_MARKETS": json.dumps({"ETH-USD": {"resolution": FACT}})}
 # With every secret in it.
-LIVE: Mapping[str, str] = {**SIGNING, **ENGINE, "ENVIRONMENT": "live"}
+LIVE: Mapping[str, str] = {**SIGNING, **ENGINE, **PROTOCOL, "ENVIRONMENT": "live"}
 
 
 def no_file(path: Path) -> str:

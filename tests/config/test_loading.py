@@ -15,6 +15,7 @@ from tests.config.environments import (
     ENGINE,
     KEYS,
     LIVE,
+    PROTOCOL,
     SIGNING,
     STORES,
     WATCHING,
@@ -68,6 +69,7 @@ WITHOUT_DEFAULT = {
 BEYOND_IT = {
     "INFRASTRUCTURE_REQUIRED",
     "EVIDENCE_RETENTION_DAYS",
+    "TX_SEAL_RETENTION_DAYS",
     "SCAN_SECONDS",
     "PROTOCOL_ADDRESS",
     "PROTOCOL_MARKETS",
@@ -108,6 +110,7 @@ def test_settings_carry_what_was_given():
         "JOB_MAX_ATTEMPTS": "9",
         "JOB_RETENTION_DAYS": "31",
         "EVIDENCE_RETENTION_DAYS": "91",
+        "TX_SEAL_RETENTION_DAYS": "31",
         "OUTBOX_POLL_MILLISECONDS": "251",
         "RPC_READ_URLS": "http://one:1\n http://two:2,http://three:3",
         "RPC_CIRCUIT_COOLDOWN_MILLISECONDS": "10001",
@@ -123,7 +126,11 @@ def test_settings_carry_what_was_given():
         "BATCH_GAS_BUFFER_BASIS_POINTS": "2001",
         "BATCH_BLOCK_SHARE_BASIS_POINTS": "2501",
         "BATCH_MAX_GAS": "16777216",
+        "SCAN_SECONDS": "6",
         "PROTOCOL_ADDRESS": "0x7777777777777777777777777777777777777777",
+        "PROTOCOL_MARKETS": PROTOCOL["PROTOCOL_MARKETS"],
+        "PROTOCOL_TREASURY": "0x8888888888888888888888888888888888888888",
+        "PROTOCOL_REVENUE_EPOCH_SECONDS": "86401",
         "BATCH_EXECUTOR_ADDRESS": "0x8888888888888888888888888888888888888888",
         "HTTP_BIND": "[::1]:0",
         "ENGINE_BIND": "0.0.0.0:81",
@@ -154,7 +161,9 @@ def test_settings_carry_what_was_given():
     assert settings.engine_trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::1/128"))
     assert settings.engine_identity is not None
     assert settings.tx_max_fee_per_gas_wei == 500 * 10**9
+    assert list(settings.protocol_markets) == ["ETH-USD"]
     plain = set(given) - {"RPC_READ_URLS", "HTTP_BIND", "ENGINE_BIND", "ENGINE_IDENTITY_KEY", "ENGINE_TRUSTED_PROXIES"}
+    plain -= {"PROTOCOL_MARKETS"}
     for name in plain:
         assert str(getattr(settings, name.lower())) == given[name], name
     assert {name: source for name, _, source in settings.shown() if source != "environment"} == {

@@ -128,6 +128,7 @@ COLD: Mapping[str, str] = {
     "jobs.list_recent": "a person asks; it ends at a page",
     "jobs.count_by_state": "a person asks, and demos",
     "outbox.backlog": "gauges, once a scrape; the outbox holds open jobs alone",
+    "outbox.ages_by_role": "gauges, once a scrape; a page of open jobs, and the running attempts by their index",
     "workers.register": "once a process",
     "workers.drain": "once a process",
     "workers.stop": "once a process",

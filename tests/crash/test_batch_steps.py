@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -96,7 +96,10 @@ async def main():
         domain = IntentDomain(chain_id, Address.parse(protocol))
         intents = Intents(database, coordination, domain, environment, permit, recovered)
         await intents.register()
-        await intents.submit(SignedIntent(intent, signature))
+        async with trio.open_nursery() as tasks:
+            tasks.start_soon(intents.run)
+            await intents.submit(SignedIntent(intent, signature))
+            tasks.cancel_scope.cancel()
 trio.run(main)
 """
 RELEASE = """
@@ -159,7 +162,7 @@ class Relayed:
 
 
 @pytest.fixture
-async def relayed(crashing: World) -> Relayed:
+async def relayed(crashing: World) -> AsyncIterator[Relayed]:
     """Contracts of accounts that no replica signs for, and a line."""
     reference = await reference_at(crashing.node, owner=4, holder=5)
 
@@ -170,7 +173,10 @@ async def relayed(crashing: World) -> Relayed:
     permit = permit_of(crashing.node, reference.domain)
     intents = Intents(crashing.database, coordination, reference.domain, ENVIRONMENT, permit, recovered)
     await intents.register()
-    return Relayed(crashing, reference, intents)
+    async with trio.open_nursery() as tasks:
+        tasks.start_soon(intents.run)
+        yield Relayed(crashing, reference, intents)
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -39,6 +39,8 @@ LANE_STEPS = {
 }
 # Of a chain that takes blocks back: tests/crash/test_reorganisation_steps.py dies at each.
 HEALING_STEPS = {"reorg.after_record", "reorg.after_revive", "supersede.after_hold", "supersede.after_decide"}
+# Of the exchange of a signer: tests/crash/test_rotation_drill.py dies at each.
+ROTATION_STEPS = {step for step in STEPS if step.startswith("rotation.")}
 # Steps that an ordinary run does not pass; each has a test of its own below.
 STAGED = {
     "enqueue.after_commit",
@@ -49,6 +51,7 @@ STAGED = {
     *CONTROL_STEPS,
     *LANE_STEPS,
     *HEALING_STEPS,
+    *ROTATION_STEPS,
     "worker.after_stop",
     "retention.after_reap",
     # tests/crash/test_scan_steps.py dies at each.

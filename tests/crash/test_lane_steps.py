@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-import trio
 
 from rpc import methods
 from rpc.reads import Call
-from tayho.demo.fleet import Replica
-from tayho.faults import CRASH_AT
 from tayho.kernel.address import Address
 from tayho.local.development import deploy
 from tayho.protocol import artifacts
-from tests.cli.test_life import _address, _get  # pyright: ignore[reportPrivateUsage]
+from tests.crash.halted import act, until_unready
 from tests.crash.scenes import FIRST, GATE, GATE_FOR, GATE_OPEN, POOR_WEI, RICH_WEI, SECOND
 from tests.crash.test_every_step import LANE_STEPS
-from tests.crash.world import ENVIRONMENT, World
+from tests.crash.world import World
 from tests.services.chain import LocalChain, local_chain
 from tests.waiting import until
 
@@ -30,15 +26,6 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 
 # No deeper than the confirmations of the replicas, so that what others used is final within seconds.
 SHALLOW = {"TX_REORG_LOOKBACK_BLOCKS": "4"}
-# An operator's act in a process of its own.
-ACT = """
-import os, sys, trio
-from nursery.asyncio_bridge import open_bridge
-from tayho.cli.world import _act
-from tayho.faults import arm_from
-arm_from(os.environ, sys.argv[2])
-print(trio.run(_act, sys.argv[1], "automation", "ada"))
-"""
 
 
 @pytest.fixture
@@ -78,26 +65,6 @@ async def _use_elsewhere(crashing: World, signer: Address, count: int) -> None:
     """Transactions of the signer that no replica knows of; the node holds its key."""
     for _ in range(count):
         await _told(crashing, "eth_sendTransaction", {"from": str(signer), "to": str(signer), "value": "0x0"})
-
-
-async def _act(crashing: World, act: str, crash_at: str | None = None) -> None:
-    environment = {**os.environ, **crashing.replicas.environment}
-    if crash_at is not None:
-        environment[CRASH_AT] = crash_at
-    ran = await trio.run_process(
-        [sys.executable, "-c", ACT, act, ENVIRONMENT], env=environment, check=False, capture_stderr=True
-    )
-    assert ran.returncode == (0 if crash_at is None else -9), ran.stderr.decode()
-
-
-async def _until_unready(replica: Replica, *words: str) -> None:
-    url = await _address(replica)
-
-    async def says() -> bool:
-        status, body = await trio.to_thread.run_sync(_get, f"{url}/readyz")
-        return status == 503 and all(word in body for word in words)
-
-    await until(says, seconds=30, what=f"/readyz to say {words}")
 
 
 async def test_killed_after_a_lane_ran_dry_the_others_carry_the_work(crashing: World) -> None:
@@ -141,10 +108,10 @@ async def test_killed_after_a_halt_or_its_adoption_each_stands(crashing: World) 
     waiting = await crashing.enqueue("waiting", 2)
     sends = await _rows(crashing, "SELECT count(*) FROM transactions.broadcasts")
     unready = await crashing.start()
-    await _until_unready(unready, "chain_ahead", "chain_nonce", "tayho world adopt automation", "tayho world restart")
+    await until_unready(unready, "chain_ahead", "chain_nonce", "tayho world adopt automation", "tayho world restart")
     await crashing.await_state(waiting[0], "retry")
     assert await _rows(crashing, "SELECT count(*) FROM transactions.broadcasts") == sends
-    await _act(crashing, "adopt", crash_at="world.after_adopt")
+    await act(crashing, "adopt", crash_at="world.after_adopt")
     assert await _rows(crashing, "SELECT resolution, resolved_by FROM transactions.halts") == [("adopted", "ada")]
     await _all_complete(crashing, [*done, *waiting])
     assert await _rows(crashing, "SELECT count(*) FROM transactions.foreign_nonces") == [(2,)]
@@ -164,8 +131,8 @@ async def test_killed_after_a_restart_of_the_world_jobs_flow_in_it(crashing: Wor
 
     await until(is_another, seconds=5, what="a chain with another first block")
     unready = await crashing.start()
-    await _until_unready(unready, "chain_reset", "tayho world restart automation")
-    await _act(crashing, "restart", crash_at="world.after_restart")
+    await until_unready(unready, "chain_reset", "tayho world restart automation")
+    await act(crashing, "restart", crash_at="world.after_restart")
     assert await deploy(crashing.node, artifacts.load("Counter").bytecode) == crashing.contract
     after = await crashing.enqueue("after", 3)
     assert set((await crashing.await_all_ended(after)).values()) == {"completed"}

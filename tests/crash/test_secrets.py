@@ -14,11 +14,11 @@ from eth_utils.crypto import keccak
 
 from rpc.endpoint import Endpoint
 from rpc.reads import Call
-from storage.database import Database
 from storage.redis_client import RedisServer, open_redis
 from tayho.demo.fleet import fleet
 from tayho.local.development import PUBLIC_ACCOUNTS
 from tayho.local.process import free_port
+from tests.crash.backups import dumped
 from tests.crash.world import World, environment_of
 from tests.rpc.faulty_server import Request
 from tests.rpc.front.front import Front, Node, Nodes, answer_with, fronts
@@ -29,6 +29,12 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 JOBS = 6
 ECHOES = 3
 JOURNAL_KEY = "5a" * 32
+# Compressed bytes could hide anything.
+DUMPS = {
+    "a plain dump": ("--format=plain",),
+    "a plain dump as statements": ("--format=plain", "--inserts"),
+    "a custom dump": ("--format=custom", "--compress=none"),
+}
 # Everything that any library says, down to the last debug line.
 DEBUG = """
 import logging
@@ -65,9 +71,10 @@ class Needle:
 async def test_signed_bytes_and_keys_are_nowhere_to_be_read(
     crashing: World, chain: LocalChain, database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
-    """Goal: PRF of TX-2: no signed byte and no key is in a log, a metric, a table or Redis. Method: real processes, all
-    logging at debug, against a node that repeats what it is sent in its refusals; then everything that they wrote is
-    searched for each transaction's bytes and its signature, and for the keys, in every usual form."""
+    """Goal: PRF of TX-2: no signed byte and no key is in a log, a metric, a backup or Redis. Method: real processes,
+    all logging at debug, against a node that repeats what it is sent in its refusals; then everything that they wrote,
+    and full dumps of the database, are searched for each transaction's bytes and its signature, and for the keys, in
+    every usual form."""
     home = tmp_path / "debug"
     home.mkdir()
     (home / "sitecustomize.py").write_text(DEBUG, encoding="utf-8")
@@ -92,10 +99,13 @@ async def test_signed_bytes_and_keys_are_nowhere_to_be_read(
         found = {
             "logs": logs,
             "metrics": metrics,
-            "tables": await _tables(crashing.database),
+            **await _dumps(database_url, tmp_path),
             "redis": await _redis(redis),
         }
-    assert all(job.bytes.hex() in found["tables"].decode().replace("-", "") for job in job_ids), "an empty dump"
+    for name in DUMPS:
+        dump = found[name]
+        assert all(str(job_id).encode() in dump for job_id in job_ids), f"{name} is not whole"
+        assert all(keccak(raw).hex().encode() in dump for raw in sent), f"{name} is not whole"
     needles = _keys()
     for raw in sent:
         needles += _signed(raw, await _mined(crashing.node, raw))
@@ -168,21 +178,12 @@ async def _scraped(port: int) -> bytes:
     return answer.content
 
 
-async def _tables(database: Database) -> bytes:
-    """Every row of every table, as text: what a dump would have."""
-    async with database.connection() as connection:
-        names = await connection.fetch(
-            """
-            SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
-            WHERE schemaname NOT IN ('pg_catalog', 'information_schema')
-            """
-        )
-        rows = [
-            row["line"]
-            for name in names
-            for row in await connection.fetch(f"SELECT one::text AS line FROM {name['name']} AS one")
-        ]
-    return "\n".join(rows).encode()
+async def _dumps(database_url: str, folder: Path) -> dict[str, bytes]:
+    """The whole database in each format that an operator's backup may have."""
+    return {
+        name: (await dumped(database_url, folder / f"{number}.dump", *options)).read_bytes()
+        for number, (name, options) in enumerate(DUMPS.items())
+    }
 
 
 async def _redis(redis: RedisServer) -> bytes:

@@ -97,7 +97,7 @@ async def _die_at(stage: Stage, step: str) -> int:
     doomed.is_expected_to_end = True
     await until(
         lambda: doomed.process.poll() is not None or '"started"' in doomed.log.read_text(),
-        seconds=30,
+        seconds=90,
         what="a second replica",
     )
     rounds = 0
@@ -121,7 +121,7 @@ async def _come_to_rest(stage: Stage) -> None:
             "SELECT FROM transactions.lineages WHERE state IN ('allocated', 'signed', 'broadcast')"
         )
 
-    await until(nothing_is_open, seconds=30, what="every lineage to end")
+    await until(nothing_is_open, seconds=60, what="every lineage to end")
     states = await world.await_all_ended([*stage.wanted, *stage.disputed, *stage.overtaken])
     assert {states[job_id] for job_id in stage.wanted} == {"completed"}
     assert {states[job_id] for job_id in stage.overtaken} <= {"dead"}

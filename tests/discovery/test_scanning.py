@@ -16,9 +16,10 @@ from nursery.drain import Drain
 from rpc.reads import Call, Reads
 from rpc.values import Header
 from tayho.coordination.attempts import End, Ends, EndVerdict
-from tayho.discovery import recording, scanner
-from tayho.discovery.module import Discovery
+from tayho.discovery import recording, scanner, store
+from tayho.discovery.module import Discovery, FindingReader
 from tayho.discovery.recording import Recorder
+from tayho.discovery.rules import genesis
 from tayho.discovery.scanner import Scanner
 from tayho.discovery.types import Scanned
 from tayho.kernel.discovery import Discovered, Finding, Work
@@ -73,11 +74,14 @@ class Replica:
     plane: Plane
     chain: Chain = field(factory=Chain)
     counts: Counter[tuple[str, Scanned]] = field(factory=Counter[tuple[str, Scanned]])
+    heads_agreed: int = 0
 
     def observe(self, kind: str, what: Scanned, count: int) -> None:
         self.counts[kind, what] += count
 
     async def reads(self) -> Reads:
+        self.heads_agreed += 1
+        await trio.lowlevel.checkpoint()
         return cast("Reads", self.chain)
 
     def scanner(self, kind: Kind) -> Scanner:
@@ -160,6 +164,34 @@ async def test_work_found_in_vain_gets_another_job_after_a_wait(
         assert len(await jobs(replica.plane)) == occasion
 
 
+async def test_who_waited_for_another_to_advance_is_one_too_late(replica: Replica) -> None:
+    """Goal: of replicas that advance the same work in the same moment one does. Method: one holds the row in an open
+    transaction; another asks meanwhile, waits for it, and advances nothing."""
+    await replica.look(work(1))
+    await end(replica.plane, "not_actionable")
+    await replica.look(work(1))
+    advanced: list[list[object]] = []
+    asked = CHAIN_ID, ENVIRONMENT, ["kind/aaaaaaaa/w0"], [1], 0.0, 0.0
+    database = replica.plane.database
+
+    async def advance() -> None:
+        async with database.transaction() as tx:
+            advanced.append(list(await store.ADVANCE_IF_WAITED(tx, *asked)))
+
+    async def is_waiting() -> bool:
+        async with database.connection() as connection:
+            waiting = (
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            return await connection.fetchval(waiting) > 0
+
+    async with trio.open_nursery() as others, database.transaction() as tx:
+        assert len(await store.ADVANCE_IF_WAITED(tx, *asked)) == 1
+        others.start_soon(advance)
+        await until(is_waiting, what="the other to wait for the row")
+    assert advanced == [[]]
+
+
 async def test_each_wait_is_twice_the_last(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: what stays in vain costs ever less. Method: let time pass by moving the row's clock; the third job comes
     after more than the first wait."""
@@ -237,6 +269,34 @@ async def test_a_kind_that_fails_or_hangs_keeps_no_other_from_its_work(
         assert replica.counts[name, Scanned.LOOKED] == 0
 
 
+async def test_a_look_is_about_one_head_and_one_that_asks_nothing_needs_none(replica: Replica) -> None:
+    """Goal: an idle kind costs no vote, and what a kind asks side by side is about one block. Method: a page without
+    anything; then a kind that asks three questions at once, and finds work."""
+    await replica.look(Discovered())
+    assert replica.heads_agreed == 0
+
+    class Asking(Kind):
+        async def discover(self, reads: Reads) -> Discovered:
+            async with trio.open_nursery() as questions:
+                for _ in range(3):
+                    questions.start_soon(reads.ask, genesis())
+            return work(1)
+
+    await replica.scanner(Asking([])).look()
+    assert replica.heads_agreed == 1
+
+
+async def test_a_drain_cuts_a_look_off(replica: Replica) -> None:
+    """Goal: scanners stop first, and hold no drain up. Method: a kind that hangs, with half a minute left; a drain."""
+    kind = Kind([work(1)], behave=trio.sleep_forever)
+    drain = Drain(seconds=5)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as scanning:
+            scanning.start_soon(partial(replica.discovery().scan, [kind], 1, drain))
+            await until(lambda: kind.looks == 1, what="the look to begin")
+            drain.request("test")
+
+
 async def test_pages_are_taken_one_after_the_other_up_to_a_bound(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,14 +316,14 @@ async def test_a_finding_is_kept_once_an_hour_whoever_finds_it(replica: Replica)
     """Goal: a source that is silent for a day fills no table. Method: three replicas find two faults at once, and
     again; the newest come first."""
     found = Discovered(findings=(Finding("M/funding", "silent", "one"), Finding("M/depth", "stale", "two")))
-    discovery = replica.discovery()
+    reader = FindingReader(replica.plane.database, CHAIN_ID, ENVIRONMENT)
     for _ in range(2):
         async with trio.open_nursery() as looks:
             for _ in range(3):
                 looks.start_soon(Replica(replica.plane).scanner(Kind([found])).look)
-    kept = await discovery.findings(10)
+    kept = await reader.newest(10)
     assert {(one.subject, one.name) for one in kept} == {("M/funding", "silent"), ("M/depth", "stale")}
     assert len(kept) == 2
     await replica.look(Discovered(findings=(Finding("M/funding", "ahead", "three"),)))
-    assert [one.detail for one in await discovery.findings(1)] == ["three"]
-    assert len(await discovery.findings(10)) == 3
+    assert [one.detail for one in await reader.newest(1)] == ["three"]
+    assert len(await reader.newest(10)) == 3

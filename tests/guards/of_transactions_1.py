@@ -169,8 +169,8 @@ OF_TRANSACTIONS_1 = (
     Guard(
         "a failed bump sends the old bytes again",
         "tayho/transactions/replacing/rounds.py",
-        "        old_answers = await self._sending.send_many(old)\n",
-        "        old, old_answers = [], []\n",
+        "        old = await self._resending.send(await self._resending.opened(replaced))\n",
+        "        old = ()\n",
         f"{_REPLACING}::test_a_failed_bump_sends_the_old_bytes_again",
     ),
 )

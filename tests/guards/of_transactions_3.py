@@ -56,4 +56,18 @@ OF_TRANSACTIONS_3 = (
         "        if False:\n",
         "tests/transactions/test_agreed_ends.py::test_one_endpoint_ends_no_job",
     ),
+    Guard(
+        "what stays refused waits",
+        "tayho/transactions/resending_rules.py",
+        "            return seconds_ago >= (wait_ticks(said.in_a_row) - 1) * tick_seconds\n",
+        "            return True\n",
+        "tests/transactions/test_resending_rules.py::test_an_ended_cause_ends_the_wait",
+    ),
+    Guard(
+        "funds that came back end the wait for them",
+        "tayho/transactions/resending_rules.py",
+        '        case "insufficient_funds" if around.is_funded:\n',
+        '        case "insufficient_funds" if False:\n',
+        "tests/transactions/test_resending_rules.py::test_an_ended_cause_ends_the_wait",
+    ),
 )

@@ -122,6 +122,8 @@ HISTORY = (
     "transactions.findings",
     "transactions.foreign_nonces",
     "transactions.reorganisations",
+    "transactions.retirement_checks",
+    "transactions.successions",
 )
 
 

@@ -34,6 +34,8 @@ class Line:
     # What the chain says of every intent from now on, and how often it was asked.
     refusal: NotPermitted | None = None
     asked: int = 0
+    # How late it is for the intents, beyond the true time.
+    late_seconds: float = 0
 
     async def permit(self, signed: SignedIntent) -> NotPermitted | None:
         self.asked += 1
@@ -61,7 +63,15 @@ async def line(plane: Plane, nursery: trio.Nursery) -> Line:
     async def permit(one: SignedIntent) -> NotPermitted | None:
         return await told[0].permit(one)
 
-    intents = Intents(plane.database, plane.coordination, DOMAIN, ENVIRONMENT, permit, recovered)
+    intents = Intents(
+        plane.database,
+        plane.coordination,
+        DOMAIN,
+        ENVIRONMENT,
+        permit,
+        recovered,
+        lambda: time.time() + told[0].late_seconds,
+    )
     await intents.register()
     nursery.start_soon(intents.run)
     told.append(Line(plane, intents))

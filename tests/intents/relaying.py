@@ -205,5 +205,6 @@ async def relay_on_anvil(plane: Plane, folder: Path) -> AsyncGenerator[Relay]:
             line = Line(database, CHAIN_ID, ENVIRONMENT)
             async with trio.open_nursery() as tasks:
                 tasks.start_soon(executor.run)
+                tasks.start_soon(intents.run)
                 yield Relay(plane, reference, contract, intents, line, kind, executor, reconciler)
                 tasks.cancel_scope.cancel()

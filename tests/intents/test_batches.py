@@ -9,13 +9,11 @@ from typing import TypeVar
 from uuid import UUID
 
 import pytest
-import trio
 from attrs import evolve, frozen
 
 from rpc.errors import EndpointFault, Reverted, RpcError, RpcRefused, Transport
 from rpc.reads import Call as Question
 from rpc.reads import Reads
-from storage.database import Database
 from tayho.intents.batch_rules import gas_of
 from tayho.intents.errors import LineWaits
 from tayho.intents.signing import digest_of
@@ -158,50 +156,6 @@ async def test_that_it_would_revert_is_believed_of_a_majority_alone(relay: Relay
     await relay.batcher(reads=lies, agreed=Says(node, REFUSED)).look()
     assert await relay.states([second]) == ["quarantined"]
     assert relay.seen[-1] == ("quarantined", "would_revert", 1)
-
-
-@pytest.mark.parametrize("items_max", [3, 64])
-async def test_two_relayers_at_one_line_take_each_intent_once_in_order(
-    relay: Relay, database_url: str, items_max: int
-) -> None:
-    """Goal: must-show 2, I10. Method: two relayers look again and again while forty intents come in from four clients;
-    each intent is in exactly one batch, and the batches one after the other have the line's own order."""
-    wanted = [relay.reference.order() for _ in range(40)]
-    is_over = False
-
-    async def submit(some: Sequence[Intent]) -> None:
-        await relay.submit(*some)
-
-    async def relayer(database: Database) -> None:
-        batcher = relay.batcher(database=database, items_max=items_max)
-        while not is_over or (await relay.line.look()).waiting:
-            await batcher.look()
-
-    async with Database.open(database_url, pool_size=2, application_name="other") as other, trio.open_nursery() as both:
-        both.start_soon(relayer, relay.plane.database)
-        both.start_soon(relayer, other)
-        async with trio.open_nursery() as clients:
-            for number in range(4):
-                clients.start_soon(submit, wanted[number::4])
-        is_over = True
-
-    rows = await relay.rows(
-        "SELECT intents.place, children.batch_job_id, children.child_index FROM intents.intents"
-        " LEFT JOIN intents.children USING (job_id) ORDER BY place"
-    )
-    assert len(rows) == len(wanted)
-    carried = [(batch, index) for _, batch, index in rows]
-    sizes = Counter(batch for batch, _ in carried)
-    assert max(sizes.values()) <= items_max
-    # Each batch is one piece of the line, whole and in order.
-    assert carried == [
-        (batch, index) for batch in dict.fromkeys(batch for batch, _ in carried) for index in range(sizes[batch])
-    ]
-    parents = await relay.rows(
-        "SELECT batch_job_id, count(*) FROM coordination.jobs WHERE state = 'batched' GROUP BY batch_job_id"
-    )
-    assert dict(parents) == dict(sizes)
-    assert (await relay.rows("SELECT count(*) FROM coordination.outbox")) == [(len(sizes),)]
 
 
 def _logging(logs: Sequence[tuple[bytes, int, bytes]]) -> bytes:

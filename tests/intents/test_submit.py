@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tayho.custody.recovery import recovered
-from tayho.intents.admission import MOST_SECONDS, S_MAX, examine
+from tayho.intents.admission import MOST_SECONDS, S_MAX, examine, require_in_time
 from tayho.intents.errors import (
     DeadlinePassed,
     DeadlineTooFar,
@@ -25,7 +25,7 @@ from tayho.intents.errors import (
 from tayho.intents.signing import digest_of
 from tayho.intents.types import Accepted, IntentDomain, NotPermitted, SignedIntent
 from tayho.kernel.address import Address
-from tests.intents.conftest import DOMAIN, Line, intent, signed
+from tests.intents.conftest import DOMAIN, HOUR, Line, intent, signed
 
 NOW = 1_800_000_000
 GROUP_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -34,7 +34,9 @@ GOOD = signed(intent(deadline=NOW + 60), KEY)
 
 
 def examined(one: SignedIntent, domain: IntentDomain = DOMAIN) -> Address:
-    return examine(one, domain, now=NOW, recover=recovered).session_key
+    examined = examine(one, domain, recover=recovered)
+    require_in_time(one.intent, now=NOW)
+    return examined.session_key
 
 
 @pytest.mark.services
@@ -73,6 +75,21 @@ async def test_a_known_intent_is_answered_although_it_is_not_permitted_any_more(
     assert await line.intents.status(first.job_id) is not None
     async with line.plane.database.connection() as connection:
         assert await connection.fetchval("SELECT count(*) FROM intents.intents") == 1
+
+
+@pytest.mark.services
+async def test_a_known_intent_is_answered_after_its_deadline(line: Line) -> None:
+    """Goal: a client that lost the answer learns that its wish was taken, and does not sign it again: that would take
+    effect twice. Method: take it, let the clock pass its deadline, submit it again; a new one of that deadline is
+    refused before the chain is asked."""
+    one = signed(intent(), line.key)
+    first = await line.intents.submit(one)
+    line.late_seconds = 2 * HOUR
+    again = await line.intents.submit(one)
+    assert (again.job_id, again.created) == (first.job_id, False)
+    with pytest.raises(DeadlinePassed):
+        await line.intents.submit(signed(intent(salt=1), line.key))
+    assert line.asked == 1
 
 
 @pytest.mark.services

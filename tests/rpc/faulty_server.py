@@ -36,6 +36,7 @@ class Request:
     headers: Mapping[str, str]
     target: str
     document: Any
+    body: bytes
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -130,7 +131,7 @@ class FaultyServer:
                 # A redirect that some clients follow with a GET.
                 await stream.send_all(head(405, {"content-length": "0"}))
                 continue
-            await self._serve(Request(stream, headers, request_line.split(" ")[1], json.loads(body)))
+            await self._serve(Request(stream, headers, request_line.split(" ")[1], json.loads(body), body))
 
     async def _serve(self, request: Request) -> None:
         self.requests.append(request)

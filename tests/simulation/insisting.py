@@ -9,7 +9,8 @@ import trio
 
 from storage.errors import Conflict, Refused, StorageError
 
-TRIES_SECONDS = 20.0
+# A machine under load needs most of it.
+TRIES_SECONDS = 60.0
 
 T = TypeVar("T")
 

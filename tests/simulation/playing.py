@@ -32,7 +32,7 @@ def soak(
     run: Callable[[Schedule], Counter[str]],
 ) -> None:
     """Run this part of the schedules: `ordinary` in all parts together, or as many as TAYHO_SOAK_SCHEDULES says."""
-    count = int(os.environ.get(SOAK, ordinary)) // parts
+    count = -(-int(os.environ.get(SOAK, ordinary)) // parts)
     seed = int(os.environ.get(SEED, BASE_SEED)) + part
     done: Counter[str] = Counter()
     began_at = time.monotonic()

@@ -80,7 +80,9 @@ WHOLE = LineageWhole(
     findings=(),
 )
 LANE = LaneFacts("open", None, 9, 7, 8, 10**18, False, NOW, 7, UUID(int=1))
-RULES = EngineRules(confirmations=12, reorg_lookback_blocks=64, stuck_seconds=90, replacements_max=8)
+RULES = EngineRules(
+    confirmations=12, reorg_lookback_blocks=64, stuck_seconds=90, replacements_max=8, reconcile_seconds=5
+)
 
 
 def seen(tx_hash: bytes = HASH, *, is_known: bool = True, block: int | None = None) -> MemberSeen:

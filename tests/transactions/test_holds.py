@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pytest
-from attrs import define
+from attrs import define, evolve
 
 from rpc import methods
 from rpc.errors import DeadlinePassed, EndpointFault, RpcError, RpcRefused
@@ -23,6 +23,7 @@ from tayho.transactions.broadcast import Broadcaster
 from tayho.transactions.executor import execute_or_postpone
 from tayho.transactions.module import pool_look
 from tayho.transactions.node_answers import rows
+from tayho.transactions.resending import Resending
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
     Allocation,
@@ -77,7 +78,7 @@ def _answering(engine: Engine, error: RpcError | None) -> Says:
     node = Says(engine.node, error)
     sending = Sending(Broadcaster(node, "node"))
     engine.executor._sending = sending  # pyright: ignore[reportPrivateUsage]
-    engine.reconciler._sending = sending  # pyright: ignore[reportPrivateUsage]
+    engine.reconciler._resending._sending = sending  # pyright: ignore[reportPrivateUsage]
     return node
 
 
@@ -337,6 +338,33 @@ async def _sealed(engine: Engine, tx_hash: bytes) -> list[Any]:
     return [await custody.unseal(*store.sealed_of(row)) for row in found]
 
 
+async def test_what_stays_refused_waits_and_an_ended_cause_does_not(engine: Engine) -> None:
+    """Goal: a node is not asked for ever at every tick, and a lane heals at the look after its cause ended. Method: a
+    reconciler whose ticks count as hours, and a node that finds the fee below its base fee: the attempt's send and one
+    more, however often it looks; then a process that sees the base fee for the first time: it sends, and is mined."""
+
+    def counting_hours() -> Resending:
+        settings = evolve(engine.settings, reconcile_seconds=3_600)
+        custody = engine.executor._custody  # pyright: ignore[reportPrivateUsage]
+        return Resending(engine.plane.database, custody, Sending(Broadcaster(node, "node")), settings)
+
+    async def sends() -> int:
+        return await _one(engine, "SELECT count(*) FROM transactions.broadcasts")
+
+    (attempt,) = await engine.attempts(1)
+    node = _answering(engine, _error_of("below_base_fee"))
+    await _execute(engine, attempt)
+    engine.reconciler._resending = counting_hours()  # pyright: ignore[reportPrivateUsage]
+    for _ in range(4):
+        await engine.reconciler.tick()
+    assert await sends() == 2
+    node.error = None
+    engine.reconciler._resending = counting_hours()  # pyright: ignore[reportPrivateUsage]
+    await engine.tick_and_mine(3)
+    assert await sends() == 3
+    assert await _one(engine, "SELECT state FROM transactions.lineages") == "mined"
+
+
 async def test_what_happens_is_told_to_whoever_counts(engine: Engine) -> None:
     """Goal: the metrics are fed. Method: an engine that counts; one send that is refused for funds, the same taken
     later and final: each is told once, with the times out and to the end; the pool's numbers agree meanwhile."""
@@ -350,7 +378,8 @@ async def test_what_happens_is_told_to_whoever_counts(engine: Engine) -> None:
         assert 0 <= seconds < 60
         took.append(stage)
 
-    for part in (engine.journal, engine.reconciler):
+    resending = engine.reconciler._resending  # pyright: ignore[reportPrivateUsage]
+    for part in (engine.journal, engine.reconciler, resending):
         part._observe, part._observe_seconds = observe, observe_seconds  # pyright: ignore[reportPrivateUsage]
     (attempt,) = await engine.attempts(1)
     node = _answering(engine, _error_of("insufficient_funds"))

@@ -271,7 +271,7 @@ async def test_a_receipt_that_one_liar_invents_ends_nothing(engine: Engine) -> N
 
     async def tick(*lies: Lie) -> None:
         looking = reconciler(engine, *three(engine, *lies))
-        looking._sending = Sending(Broadcaster(Refuses(), "node"))  # pyright: ignore[reportPrivateUsage]
+        looking._resending._sending = Sending(Broadcaster(Refuses(), "node"))  # pyright: ignore[reportPrivateUsage]
         await looking.tick()
 
     def invent_and_hide(call: Question[Any], answer: Any) -> Any:

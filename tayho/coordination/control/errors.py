@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from tayho.kernel.transitions import JOB
@@ -108,4 +110,57 @@ class BatchMayTakeEffect(ControlRefused):
             job_id,
             f"batch {job_id} is {state}: its children may still take effect with it, or did; only those of a batch "
             "that ended dead, not_actionable or quarantined are released",
+        )
+
+
+class InstanceRefused(Exception):
+    """An operator asked for what may not be of a process. Nothing was changed."""
+
+
+class InstanceUnknown(InstanceRefused):
+    """No process of this name ever ran here."""
+
+    def __init__(self, instance: str) -> None:
+        super().__init__(
+            f"no process {instance!r} is known in this chain and environment: `tayho jobs instances` lists who lives; "
+            "look at CHAIN_ID and ENVIRONMENT"
+        )
+
+
+class InstanceGone(InstanceRefused):
+    """The process has ended, or says nothing any more."""
+
+    def __init__(self, instance: str, worker_id: UUID, silent_seconds: float) -> None:
+        super().__init__(
+            f"the process {instance!r} (worker {worker_id}) has ended, or says nothing since {silent_seconds:.0f} s: "
+            "it takes no work"
+        )
+
+
+class InstanceAmbiguous(InstanceRefused):
+    """Several processes live under one INSTANCE_ID."""
+
+    def __init__(self, instance: str, worker_ids: Sequence[UUID]) -> None:
+        super().__init__(
+            f"{len(worker_ids)} processes live as {instance!r}: name one by its worker id, "
+            f"{' or '.join(str(one) for one in worker_ids)}; and give each an INSTANCE_ID of its own"
+        )
+
+
+class AnotherProcess(InstanceRefused):
+    """The name is another process's by now."""
+
+    def __init__(self, instance: str, worker_id: UUID, started_at: datetime, drained_id: UUID) -> None:
+        super().__init__(
+            f"{instance!r} is another process since {started_at:%Y-%m-%d %H:%M:%S} UTC (worker {worker_id}), which "
+            f"nobody drained and which takes work; the drained one (worker {drained_id}) is gone"
+        )
+
+
+class InstanceStopping(InstanceRefused):
+    """The process was told to end by a signal: nothing undoes that."""
+
+    def __init__(self, instance: str, worker_id: UUID) -> None:
+        super().__init__(
+            f"the process {instance!r} (worker {worker_id}) was told to end and will: start another in its place"
         )

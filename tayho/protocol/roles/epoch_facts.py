@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import cast
 
 from attrs import frozen
@@ -14,12 +14,12 @@ from tayho.kernel.discovery import Discovered, Work
 from tayho.kernel.jobs import Job, NotActionable
 from tayho.kernel.json_document import Json
 from tayho.kernel.markets import EpochFeed, Market
-from tayho.kinds import Actionable, Call, Revalidation, Surroundings
+from tayho.kinds import Call, Revalidation
 from tayho.protocol.roles.epochs import epoch_at
-from tayho.protocol.roles.kind import ProtocolKind, call_of, document_of, event_of, head_of, request_of, view, views
+from tayho.protocol.roles.kind import call_of, document_of, event_of, head_of, request_of, view, views
+from tayho.protocol.roles.market_kind import MarketKind, Told, while_fresh
 from tayho.protocol.roles.numbers import whole
 from tayho.protocol.roles.observing import findings_in, observe
-from tayho.protocol.sources.reading import FeedReader
 from tayho.protocol.sources.types import Observation, Posted
 
 # How many epochs back the last posted fact is looked for, to measure a step from.
@@ -41,13 +41,12 @@ class FactRequest:
 
 @frozen
 class _Due:
-    market: Market
-    reader: FeedReader
+    told: Told
     epoch: int
     last: Posted | None
 
 
-class EpochFacts(ProtocolKind):
+class EpochFacts(MarketKind):
     """Posts the fact of the epoch that the chain's head lies in, if it is not posted yet."""
 
     # The contract's names: the view of what was posted, the function that posts, and its event with the value's name.
@@ -56,27 +55,18 @@ class EpochFacts(ProtocolKind):
     event: str
     value_name: str
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._readers: Mapping[str, tuple[Market, FeedReader]] = {}
-
     def feed_of(self, market: Market) -> EpochFeed | None:
         """The feed that this kind posts."""
         raise NotImplementedError
 
-    def prepare(self, surroundings: Surroundings) -> None:
-        super().prepare(surroundings)
-        feeds = {name: (market, self.feed_of(market)) for name, market in self.settings.markets.items()}
-        self._readers = {name: (market, FeedReader(feed)) for name, (market, feed) in feeds.items() if feed is not None}
-
     async def discover(self, reads: Reads) -> Discovered:
         """The facts that are missing and whose sources are to be believed. Raises RpcError, ResultRefused."""
         protocol = self.settings.address
-        if protocol is None or not self._readers:
+        if protocol is None or not self.told:
             return Discovered()
         now = (await head_of(reads)).timestamp_seconds
         due = await self._due(reads, protocol, now)
-        found = await observe([(one.reader, one.last) for one in due], now)
+        found = await observe([(one.told.reader, one.last) for one in due], now)
         work = tuple(
             self._work(protocol, one, observed)
             for one, observed in zip(due, found, strict=True)
@@ -90,10 +80,7 @@ class EpochFacts(ProtocolKind):
         (is_posted, *_) = await view(reads, request.protocol, self.view_name, request.market, request.epoch)
         if is_posted:
             return NotActionable(f"epoch {request.epoch} has its {self.view_name}")
-        now = (await head_of(reads)).timestamp_seconds
-        if now > request.fresh_until:
-            return NotActionable(f"the observation of {request.observed_at} was fresh until {request.fresh_until}")
-        return Actionable()
+        return await while_fresh(reads, request.observed_at, request.fresh_until)
 
     async def call(self, job: Job) -> Call:
         """Raises RequestRefused."""
@@ -108,31 +95,38 @@ class EpochFacts(ProtocolKind):
 
     async def _due(self, reads: Reads, protocol: Address, now: int) -> list[_Due]:
         """The feeds whose present epoch has no fact, each with the fact before it."""
-        asked: list[tuple[Market, FeedReader, int]] = []
-        for market, reader in self._readers.values():
-            epoch = epoch_at(now, cast("EpochFeed", reader.feed).epoch_seconds)
-            asked.extend((market, reader, epoch - back) for back in range(min(EPOCHS_BACK, epoch) + 1))
-        facts = await views(
-            reads, protocol, [(self.view_name, (market.market_id, epoch)) for market, _, epoch in asked]
-        )
-        due: dict[str, _Due] = {}
-        for (market, reader, epoch), (is_posted, value, _) in zip(asked, facts, strict=True):
-            first = epoch == epoch_at(now, cast("EpochFeed", reader.feed).epoch_seconds)
-            known = due.get(market.name)
-            if first and not is_posted:
-                due[market.name] = _Due(market, reader, epoch, None)
-            elif known is not None and known.last is None and is_posted:
-                last = Posted(cast("int", value), known.epoch - epoch)
-                due[market.name] = _Due(market, reader, known.epoch, last)
-        return list(due.values())
+        epochs = [_epochs_to_ask(one, now) for one in self.told]
+        asked = [(one.market.market_id, epoch) for one, asks in zip(self.told, epochs, strict=True) for epoch in asks]
+        facts = iter(await views(reads, protocol, [(self.view_name, one) for one in asked]))
+        due: list[_Due] = []
+        for one, asks in zip(self.told, epochs, strict=True):
+            (is_posted, *_), *before = [next(facts) for _ in asks]
+            if not is_posted:
+                due.append(_Due(one, asks[0], _last_of(before)))
+        return due
 
     def _work(self, protocol: Address, due: _Due, observed: Observation) -> Work:
+        market_id = due.told.market.market_id
         request = FactRequest(
             protocol,
-            due.market.market_id,
+            market_id,
             due.epoch,
             str(observed.value),
             observed.observed_at,
-            observed.observed_at + due.reader.feed.bounds.age_seconds_max,
+            due.told.fresh_until(observed),
         )
-        return Work(f"{due.market.market_id.hex()}/{due.epoch}", document_of(request))
+        return Work(f"{market_id.hex()}/{due.epoch}", document_of(request))
+
+
+def _epochs_to_ask(told: Told, now: int) -> list[int]:
+    """The present epoch, and those before it that a step may be measured from."""
+    epoch = epoch_at(now, cast("EpochFeed", told.reader.feed).epoch_seconds)
+    return [epoch - back for back in range(min(EPOCHS_BACK, epoch) + 1)]
+
+
+def _last_of(before: Sequence[tuple[object, ...]]) -> Posted | None:
+    """The newest of the facts before the present epoch, the epoch before it first."""
+    for epochs_ago, (is_posted, value, _) in enumerate(before, 1):
+        if is_posted:
+            return Posted(cast("int", value), epochs_ago)
+    return None

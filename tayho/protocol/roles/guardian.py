@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from attrs import frozen
@@ -14,11 +13,11 @@ from tayho.kernel.discovery import Discovered, Work
 from tayho.kernel.jobs import Job, NotActionable
 from tayho.kernel.json_document import Json
 from tayho.kernel.markets import Guard, Market
-from tayho.kinds import Actionable, Call, Revalidation, Surroundings
+from tayho.kinds import Call, Revalidation
 from tayho.protocol.roles.epochs import epoch_at
-from tayho.protocol.roles.kind import ProtocolKind, call_of, document_of, event_of, head_of, request_of, view, views
+from tayho.protocol.roles.kind import call_of, document_of, event_of, head_of, request_of, view, views
+from tayho.protocol.roles.market_kind import MarketKind, Told, while_fresh
 from tayho.protocol.roles.observing import findings_in, observe
-from tayho.protocol.sources.reading import FeedReader
 from tayho.protocol.sources.types import Observation
 
 _REASON_BYTES = 32
@@ -37,7 +36,7 @@ class PauseRequest:
     fresh_until: int
 
 
-class PauseMarket(ProtocolKind):
+class PauseMarket(MarketKind):
     """`market.pause`: one pause of one market.
 
     The key carries the epoch: a market that its owner resumes is paused again in the next one at the earliest, however
@@ -47,41 +46,24 @@ class PauseMarket(ProtocolKind):
     name: str = "market.pause"
     role: str = "guardian"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._readers: Mapping[str, tuple[Market, FeedReader]] = {}
-
-    def prepare(self, surroundings: Surroundings) -> None:
-        super().prepare(surroundings)
-        markets = self.settings.markets
-        self._readers = {name: (one, FeedReader(one.guard)) for name, one in markets.items() if one.guard is not None}
+    def feed_of(self, market: Market) -> Guard | None:
+        return market.guard
 
     async def discover(self, reads: Reads) -> Discovered:
         """The markets that run though their sources show an anomaly. Raises RpcError, ResultRefused."""
         protocol = self.settings.address
-        if protocol is None or not self._readers:
+        if protocol is None or not self.told:
             return Discovered()
         now = (await head_of(reads)).timestamp_seconds
-        known = list(self._readers.values())
-        paused = await views(reads, protocol, [("isPaused", (market.market_id,)) for market, _ in known])
-        running = [one for one, (is_paused,) in zip(known, paused, strict=True) if not is_paused]
-        found = await observe([(reader, None) for _, reader in running], now)
-        work: list[Work] = []
-        for (market, reader), observed in zip(running, found, strict=True):
-            guard = cast("Guard", reader.feed)
-            reason = anomaly_of(observed, guard) if isinstance(observed, Observation) else None
-            if reason is not None and isinstance(observed, Observation):
-                request = PauseRequest(
-                    protocol,
-                    market.market_id,
-                    reason.encode().ljust(_REASON_BYTES, b"\0"),
-                    str(observed.value),
-                    observed.observed_at,
-                    observed.observed_at + guard.bounds.age_seconds_max,
-                )
-                key = f"{market.market_id.hex()}/{epoch_at(now, guard.epoch_seconds)}"
-                work.append(Work(key, document_of(request), priority=1))
-        return Discovered(tuple(work), findings_in(found))
+        paused = await views(reads, protocol, [("isPaused", (one.market.market_id,)) for one in self.told])
+        running = [one for one, (is_paused,) in zip(self.told, paused, strict=True) if not is_paused]
+        found = await observe([(one.reader, None) for one in running], now)
+        work = [
+            _work(protocol, one, observed, now)
+            for one, observed in zip(running, found, strict=True)
+            if isinstance(observed, Observation)
+        ]
+        return Discovered(tuple(one for one in work if one is not None), findings_in(found))
 
     async def revalidate(self, job: Job, reads: Reads) -> Revalidation:
         """Wanted while the market runs and the observation is fresh. Raises RpcError, RequestRefused."""
@@ -89,9 +71,7 @@ class PauseMarket(ProtocolKind):
         (is_paused,) = await view(reads, request.protocol, "isPaused", request.market)
         if is_paused:
             return NotActionable("the market is paused")
-        if (await head_of(reads)).timestamp_seconds > request.fresh_until:
-            return NotActionable(f"the observation of {request.observed_at} was fresh until {request.fresh_until}")
-        return Actionable()
+        return await while_fresh(reads, request.observed_at, request.fresh_until)
 
     async def call(self, job: Job) -> Call:
         """Raises RequestRefused."""
@@ -103,6 +83,24 @@ class PauseMarket(ProtocolKind):
         request = request_of(job, PauseRequest)
         event = event_of(receipt, request.protocol, "MarketPaused", market=request.market)
         return {"reason": cast("bytes", event["reason"]).rstrip(b"\0").decode("utf-8", "replace")}
+
+
+def _work(protocol: Address, told: Told, observed: Observation, now: int) -> Work | None:
+    """The pause that the observation asks for, if it does."""
+    guard = cast("Guard", told.reader.feed)
+    reason = anomaly_of(observed, guard)
+    if reason is None:
+        return None
+    request = PauseRequest(
+        protocol,
+        told.market.market_id,
+        reason.encode().ljust(_REASON_BYTES, b"\0"),
+        str(observed.value),
+        observed.observed_at,
+        told.fresh_until(observed),
+    )
+    key = f"{told.market.market_id.hex()}/{epoch_at(now, guard.epoch_seconds)}"
+    return Work(key, document_of(request), priority=1)
 
 
 def anomaly_of(observed: Observation, guard: Guard) -> str | None:

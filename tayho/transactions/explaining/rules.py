@@ -15,6 +15,7 @@ from tayho.transactions.explaining.sights import (
     last_word,
     majority,
     problems,
+    resent_at,
 )
 from tayho.transactions.explaining.types import (
     LineageFacts,
@@ -171,7 +172,8 @@ def _held(facts: LineageFacts) -> Iterator[_Found]:
     if whole.hold is not None:
         code, sentence, action = _HOLDS[whole.hold]
         since = "" if whole.held_at is None else f" since {clock(whole.held_at)}"
-        yield _Found(code, f"{sentence}{since}: {whole.hold_reason}.", action)
+        # The newest bytes go out all the same, and whatever ended the cause meanwhile shows in the answer.
+        yield _Found(code, f"{sentence}{since}: {whole.hold_reason}.", action, resent_at(facts, whole.members[-1]))
 
 
 def _allocated(facts: LineageFacts) -> _Found:
@@ -216,8 +218,8 @@ def _signed(facts: LineageFacts, active: MemberRecord) -> _Found:
         return _Found(
             TxCause.AMBIGUOUS,
             f"It was sent, and nobody said yes or no to it: {last_word(facts, active)}.",
-            "nothing: the same bytes are sent again",
-            facts.whole.check_at,
+            "nothing: the same bytes are sent again, less often while the answer stays the same",
+            resent_at(facts, active),
         )
     if active.state == "signed":
         words = last_word(facts, active)
@@ -225,7 +227,7 @@ def _signed(facts: LineageFacts, active: MemberRecord) -> _Found:
             TxCause.UNSENT,
             f"It is signed and no node has taken it yet{f': {words}' if words else ''}.",
             "nothing: the reconciler sends it; if it stays, look whether any process of the role runs",
-            facts.whole.check_at,
+            resent_at(facts, active),
         )
     if seen:
         return _Found(

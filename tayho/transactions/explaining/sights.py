@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from tayho.transactions.explaining.types import LineageFacts
+from tayho.transactions.resending_rules import last_no, wait_ticks
 from tayho.transactions.types import MemberRecord
 
 
@@ -42,6 +43,17 @@ def last_word(facts: LineageFacts, active: MemberRecord) -> str:
             detail = "" if one.detail is None else f" ({one.detail})"
             return f"{one.endpoint} answered {one.reason or one.answer}{detail} at {clock(one.answered_at)}"
     return ""
+
+
+def resent_at(facts: LineageFacts, active: MemberRecord) -> datetime:
+    """When the active transaction goes out again at the latest, if nothing better happens; a cause that is seen to end
+    makes it earlier."""
+    answers = [one for one in facts.whole.broadcasts if one.tx_hash == active.tx_hash]
+    said = last_no([one.reason or one.answer for one in answers])
+    if said is None:
+        return facts.whole.check_at
+    wait = timedelta(seconds=wait_ticks(said.in_a_row) * facts.rules.reconcile_seconds)
+    return max(facts.whole.check_at, answers[0].answered_at + wait)
 
 
 def problems(facts: LineageFacts) -> str:

@@ -132,6 +132,7 @@ class EngineRules:
     reorg_lookback_blocks: int
     stuck_seconds: int
     replacements_max: int
+    reconcile_seconds: int
 
 
 @frozen

@@ -19,7 +19,6 @@ from tayho.kernel.address import Address
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
 from tayho.transactions import store
-from tayho.transactions.answers import apply_answers, note_answers, tell
 from tayho.transactions.errors import PoolHalted
 from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import held_unhalted
@@ -28,9 +27,9 @@ from tayho.transactions.replacing.cancelling import cancel_unsigned
 from tayho.transactions.replacing.rules import decide, underpriced
 from tayho.transactions.replacing.signing import sign_renewals
 from tayho.transactions.replacing.types import Candidate, Keep, Limits, Release, Renewal, Replace, Sight
+from tayho.transactions.resending import Resending
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
-    Answered,
     Fee,
     Happening,
     Lineage,
@@ -70,10 +69,9 @@ class Replacing:
         self._truth = truth
         self._reads = reads
         self._fee_market = fee_market
-        self._sending = sending
+        self._resending = Resending(database, custody, sending, settings, observe, observe_seconds)
         self._settings = settings
         self._observe = observe
-        self._observe_seconds = observe_seconds
         self._limits = Limits(settings.fee_bump_basis_points, settings.fee_wei_max, settings.replacements_max)
 
     async def step(self, head: Header) -> None:
@@ -199,6 +197,7 @@ class Replacing:
         written = {row["lineage_id"] for row in rows}
         for renewal in renewals:
             is_ours = renewal.member.lineage.lineage_id in written
+            self._observe(Happening.REPLACED, renewal.cause, int(is_ours))
             log.info(
                 "lineage_replaced" if is_ours else "replaced_elsewhere",
                 lineage_id=str(renewal.member.lineage.lineage_id),
@@ -213,34 +212,16 @@ class Replacing:
     async def _send(self, renewals: Sequence[Renewal]) -> None:
         """Send the new bytes; where a node refuses them, the old ones again: one of both must be in a pool (TX-7)."""
         new = [_outgoing(one.member.tx_hash, one.member.lineage, one.member.raw) for one in renewals]
-        answers = await self._sending.send_many(new)
-        refused = [one for one, answer in zip(renewals, answers, strict=True) if answer.kind == "refused"]
-        old = await self._unsealed([one.candidate.active.tx_hash for one in refused])
-        old_answers = await self._sending.send_many(old)
+        answered = await self._resending.send(new)
+        refused = {one.tx_hash for one in answered if one.answer.kind == "refused"}
+        replaced = [one.candidate.active.tx_hash for one in renewals if one.member.tx_hash in refused]
+        old = await self._resending.send(await self._resending.opened(replaced))
         # Of two members' words the newer one's holds, so it comes last.
-        told = [*zip(old, old_answers, strict=True), *zip(new, answers, strict=True)]
-        await self._record([Answered(one.tx_hash, self._sending.endpoint, answer) for one, answer in told])
-        step("replace.after_send")
-
-    async def _unsealed(self, hashes: Sequence[bytes]) -> list[Outgoing]:
-        if not hashes:
-            return []
-        async with self._database.connection() as connection:
-            rows = await store.SEALED_MEMBERS(connection, hashes)
-        sealed = [store.sealed_of(row) for row in rows]
-        opened = await self._custody.unseal_many(sealed)
-        return [
-            Outgoing(binding.tx_hash, binding.signer, binding.nonce, raw)
-            for (_, binding), raw in zip(sealed, opened, strict=True)
-            if isinstance(raw, Opaque)
-        ]
-
-    async def _record(self, answered: Sequence[Answered]) -> None:
-        sent_by = self._settings.instance_id
+        told = [*old, *answered]
         async with self._database.transaction() as tx:
-            applied = await apply_answers(tx, answered, sent_by)
-            await note_answers(tx, answered, sent_by)
-        tell(applied, answered, self._observe, self._observe_seconds)
+            applied = await self._resending.record(tx, told)
+        step("replace.after_send")
+        self._resending.tell(applied, told)
 
 
 def _outgoing(tx_hash: bytes, lineage: Lineage, raw: Opaque) -> Outgoing:

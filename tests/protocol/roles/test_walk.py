@@ -37,6 +37,15 @@ def test_a_look_reads_every_open_number_that_is_due(times: list[int | None], now
     assert look(one, due_at, 10) == {number for number, at in due_at.items() if at is not None}
 
 
+def test_many_that_stay_due_hide_none_behind_them() -> None:
+    """Goal: orders of a paused market, due for days, keep no other from its turn. Method: more of them than pages hold,
+    and one behind; every look reads all."""
+    due_at: dict[int, int | None] = dict.fromkeys(range(1, 3 * PAGE), 0)
+    one = Walk()
+    for _ in range(3):
+        assert look(one, due_at, 1) == set(due_at)
+
+
 def test_what_a_block_closed_is_looked_at_once_more() -> None:
     """Goal: a reorganisation that opens an order again is seen. Method: close it, let time pass, open it again."""
     one = Walk()

@@ -21,7 +21,8 @@ from tests.simulation.playing import REPLAY, played, soak
 
 pytestmark = pytest.mark.services
 
-PARTS = 4
+# A multiple of the workers that `make soak` has: else one of them runs the last part alone.
+PARTS = 6
 SCHEDULES_ORDINARY = 100
 
 

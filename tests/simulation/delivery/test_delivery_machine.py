@@ -19,7 +19,8 @@ from tests.simulation.playing import REPLAY, played, soak
 
 pytestmark = pytest.mark.services
 
-PARTS = 5
+# A multiple of the workers that `make soak` has: else some of them run the last parts alone.
+PARTS = 6
 SCHEDULES_ORDINARY = 100
 
 
