@@ -87,7 +87,7 @@ class Intents(Protocol):
         ...
 
     async def run(self) -> None:
-        """Take in what is submitted, until cancelled: nothing is answered before."""
+        """Take in together what is submitted together, until cancelled. Without it each goes by itself."""
         ...
 
     async def submit(self, signed: SignedIntent) -> Accepted:

@@ -8,7 +8,7 @@ import trio
 from attrs import frozen
 
 from nursery.coalesce import Coalescer
-from storage.commits import isolating
+from storage.commits import again_if_lost, isolating
 from storage.database import Database
 from tayho.contracts.coordination import Coordination, NewJob
 from tayho.intents import store
@@ -33,13 +33,14 @@ class _Entry:
 
 
 class Intake:
-    """The way into one line. `run` must run for anything to be answered."""
+    """The way into one line. While `run` runs, what comes together goes together; before, each by itself."""
 
     def __init__(self, database: Database, coordination: Coordination, domain: IntentDomain, environment: str) -> None:
         self._database = database
         self._coordination = coordination
         self._domain = domain
         self._environment = environment
+        self._is_gathering = False
         self._lookups: Coalescer[bytes, bool] = Coalescer(
             self._are_known,
             name="known intents",
@@ -52,18 +53,26 @@ class Intake:
         )
 
     async def run(self) -> None:
-        """Look up and record for all who submit, until cancelled."""
+        """Look up and record for all who submit, until cancelled; afterwards nobody is answered any more."""
+        self._is_gathering = True
         async with trio.open_nursery() as coalescers:
             coalescers.start_soon(self._lookups.run)
             coalescers.start_soon(self._records.run)
 
     async def is_known(self, digest: bytes) -> bool:
         """Whether the intent was taken before. Raises StorageError, CoalescerClosed."""
+        if not self._is_gathering:
+            (known,) = await self._are_known([digest])
+            return known
         return await self._lookups.submit(digest)
 
     async def record(self, signed: SignedIntent, examined: Examined) -> Accepted:
         """The intent's job, made now or before. Raises StorageError, CommitUnknown, CoalescerClosed."""
-        return await self._records.submit(_Entry(signed, examined))
+        entry = _Entry(signed, examined)
+        if not self._is_gathering:
+            (accepted,) = await again_if_lost(lambda: self._record([entry]))
+            return accepted
+        return await self._records.submit(entry)
 
     async def _are_known(self, digests: Sequence[bytes]) -> Sequence[bool]:
         async with self._database.connection() as connection:

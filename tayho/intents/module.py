@@ -58,7 +58,7 @@ class Intents:
         await Line(self._database, self._domain.chain_id, self._environment).register()
 
     async def run(self) -> None:
-        """Take in what is submitted, until cancelled: nothing is answered before."""
+        """Take in together what is submitted together, until cancelled. Without it each goes by itself."""
         await self._intake.run()
 
     async def submit(self, signed: SignedIntent) -> Accepted:

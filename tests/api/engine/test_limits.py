@@ -68,9 +68,7 @@ async def test_two_replicas_share_a_budget_exactly(line: Line, redis: RedisServe
     assert refused == Counter({client: number - most for client, number in wanted.items() if number > most})
 
 
-async def test_who_is_over_his_budget_reaches_no_database(
-    line: Line, redis: RedisServer, statements: list[str]
-) -> None:
+async def test_who_is_over_budget_reaches_no_database(line: Line, redis: RedisServer, statements: list[str]) -> None:
     """Goal: a flood stops at Redis (INT-8). Method: budgets of one; the second question, stream and submission put no
     statement to PostgreSQL and no question to the chain; the budgets of statuses and submissions are two."""
     body = body_of(signed(intent(), line.key))
