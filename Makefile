@@ -15,18 +15,19 @@ ASYNC_SOURCES := $(shell grep -rlE --include='*.py' '^ *async ' nursery storage 
 # Most tests wait for servers more than they compute.
 WORKERS := 3
 SOAK_SCHEDULES := 2000
-FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules) \
+FAST := $(wildcard tests/test_tidy.py tests/kernel tests/nursery tests/custody tests/config tests/observability tests/rules tests/deploy) \
 	$(filter-out %/test_cancellation.py %/test_endpoint_faults.py %/test_ask_many.py %/test_schemas.py %/test_matrix.py %/test_liars.py \
 	%/test_storms.py %/test_pool_endurance.py %/test_heads_on_nodes.py %/test_pool.py %/test_real_node.py %/test_proofs_real_node.py %/test_proven.py %/test_proofs.py, \
 	$(wildcard tests/rpc/test_*.py))
 LINT_SETTINGS := pyproject.toml .flake8 .importlinter .squawk.toml
 
-.PHONY: help setup demo test test-fast soak lint contracts lock clean
+.PHONY: help setup demo test test-fast image-test soak lint contracts lock clean
 
 help:
-	@echo 'make demo       a durable fleet on a local chain, one replica killed on the way'
+	@echo 'make demo       the whole protocol on a local chain, a relayer killed on the way'
 	@echo 'make test       lint and the whole suite'
 	@echo 'make test-fast  the tests that need no service, under a minute'
+	@echo 'make image-test builds the container image and runs it, as root, in a few minutes'
 	@echo 'make soak       thousands of random schedules of work and faults, for an hour or so'
 	@echo 'make lint       every rule of architecture and style'
 	@echo 'make setup      install what the project needs, into .venv and tools/node'
@@ -58,6 +59,12 @@ test: lint
 
 test-fast: setup
 	@$(BIN)/pytest -q -m 'not services and not crash' $(FAST)
+
+# Not part of `make test`: it needs root and debootstrap, and takes minutes.
+image-test: setup
+	@bash tools/setup/system.sh image
+	@bash tools/image/build.sh >/dev/null
+	@$(BIN)/pytest -q tests/image/on_the_image.py
 
 # A failing schedule is printed with the word that runs it again (tests/simulation/*/test_*_machine.py).
 soak: setup
@@ -95,5 +102,5 @@ lock: .venv/installed
 		--output-file requirements/dev.lock
 
 clean:
-	@rm -rf .venv $(NODE) .stack .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
+	@rm -rf .venv $(NODE) .stack .image .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

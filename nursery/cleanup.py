@@ -1,6 +1,7 @@
 """The only shielded scope of the code base: what must be finished although the caller was cancelled."""
 
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TypeVar, TypeVarTuple
 
 import trio
@@ -40,10 +41,11 @@ async def finish(
     Raises:
         CleanupExpired: `fn` was cut off, or failed after the deadline (the failure is the cause).
     """
-    with trio.CancelScope(shield=True) as scope:
+    # Where there is something to call at the deadline, a watchdog keeps it.
+    deadline = trio.current_time() + seconds if on_expiry is None else inf
+    with trio.CancelScope(shield=True, deadline=deadline) as scope:
         try:
             if on_expiry is None:
-                scope.deadline = trio.current_time() + seconds
                 return await fn(*args)
             with unwrapped():
                 async with trio.open_nursery() as watchdog:

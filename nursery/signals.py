@@ -1,5 +1,6 @@
-"""SIGTERM and SIGINT begin the drain; SIGUSR1 shows what the process is doing."""
+"""SIGTERM and SIGINT begin the drain; SIGUSR1 shows what the process is doing. As PID 1 a signal needs more care."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -27,6 +28,27 @@ async def watch_signals(drain: Drain, *, on_repeat: Callable[[str], None] | None
                 drain.request(name)
             elif on_repeat is not None:
                 on_repeat(name)
+
+
+def act_as_init(*, starts_children: bool) -> None:
+    """Make a process that is PID 1 of a container end and reap as any other would; do nothing where it is not PID 1.
+
+    The kernel spares PID 1 from every signal that it has no handler for: a SIGTERM before the drain is watched would be
+    lost, and the container killed at the end of its grace period. The handler here does what the kernel else does.
+    Orphans of whatever was executed in the container become children of PID 1. One that starts none of its own leaves
+    them to the kernel, and no zombie stays.
+    """
+    if os.getpid() != 1:
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_at_once)
+    if not starts_children:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def _end_at_once(number: int, _frame: object) -> None:
+    # Nothing is begun yet, and what a crash leaves is made good anyway. Not sys.exit: the loop may be anywhere.
+    os._exit(128 + number)
 
 
 def _dump_task_tree() -> None:

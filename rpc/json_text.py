@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from itertools import accumulate
 from typing import NoReturn
 
 from rpc.quantities import Unreadable
@@ -14,6 +15,8 @@ DEPTH_MAX = 32
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 _NOT_A_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_OPENING = b"["[0]
 
 
 def parse_json(body: bytes) -> object:
@@ -38,12 +41,25 @@ def _deeper_than(depth_max: int, body: bytes) -> bool:
     """Whether brackets nest deeper than `depth_max`, before the recursive parser sees them."""
     if body.count(b"[") + body.count(b"{") <= depth_max:
         return False
-    depth = 0
-    for bracket in _STRING.sub(b"", body).translate(None, _NOT_A_BRACKET):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > depth_max:
-            return True
-    return False
+    brackets = _without_strings(body).translate(_ONE_KIND, _NOT_A_BRACKET)
+    # Each round takes the innermost pairs out, all at once: what is balanced and no deeper ends as nothing.
+    left = brackets
+    for _ in range(depth_max):
+        if not left:
+            return False
+        left = left.replace(b"[]", b"")
+    return bool(left) and _depth_of(brackets) > depth_max
+
+
+def _without_strings(body: bytes) -> bytes:
+    if b"\\" in body:
+        return _STRING.sub(b"", body)
+    # With no escapes, every other piece between quotes is a string.
+    return b"".join(body.split(b'"')[::2])
+
+
+def _depth_of(brackets: bytes) -> int:
+    return max(accumulate(1 if bracket == _OPENING else -1 for bracket in brackets))
 
 
 def _object(members: list[tuple[str, object]]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 from attrs import frozen
@@ -28,20 +28,29 @@ class Members:
 
     def read(self, name: str, parse: Callable[[object], T]) -> T:
         """The member through `parse`. Raises Unreadable when it is missing or `parse` refuses it."""
-        if name not in self.values:
-            raise Unreadable(f"{self.what}.{name} is missing")
-        try:
-            return parse(self.values[name])
-        except Unreadable as error:
-            raise Unreadable(f"{self.what}.{name}: {error}") from error
+        return self._parsed(name, self._value(name), parse)
 
     def read_or_none(self, name: str, parse: Callable[[object], T]) -> T | None:
         """As `read`, where null means None; the member itself must be there."""
-        return self.read(name, lambda value: None if value is None else parse(value))
+        value = self._value(name)
+        return None if value is None else self._parsed(name, value, parse)
 
     def read_if_there(self, name: str, parse: Callable[[object], T]) -> T | None:
         """As `read_or_none`, where an absent member means None too."""
-        return self.read_or_none(name, parse) if name in self.values else None
+        value = self.values.get(name)
+        return None if value is None else self._parsed(name, value, parse)
+
+    def _value(self, name: str) -> object:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise Unreadable(f"{self.what}.{name} is missing") from None
+
+    def _parsed(self, name: str, value: object, parse: Callable[[object], T]) -> T:
+        try:
+            return parse(value)
+        except Unreadable as error:
+            raise Unreadable(f"{self.what}.{name}: {error}") from error
 
 
 def array_of(parse: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
@@ -50,17 +59,15 @@ def array_of(parse: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
     def parse_array(value: object) -> tuple[T, ...]:
         if not isinstance(value, list):
             raise Unreadable(f"expected an array, found {excerpt(value)}")
-        items = cast("list[object]", value)
-        return tuple(_item(items, index, parse) for index in range(len(items)))
+        items: list[T] = []
+        try:
+            for item in cast("list[object]", value):
+                items.append(parse(item))  # noqa: PERF401 - their number tells where it stopped
+        except Unreadable as error:
+            raise Unreadable(f"[{len(items)}] {error}") from error
+        return tuple(items)
 
     return parse_array
-
-
-def _item(items: Sequence[object], index: int, parse: Callable[[object], T]) -> T:
-    try:
-        return parse(items[index])
-    except Unreadable as error:
-        raise Unreadable(f"[{index}] {error}") from error
 
 
 def boolean(value: object) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 _QUANTITY = re.compile(r"0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
-_DATA = re.compile(r"0x[0-9a-fA-F]*")
 _EXCERPT_CHARACTERS = 40
 
 
@@ -42,11 +41,23 @@ def quantity(value: object, bits: int) -> int:
 
 def data(value: object, length: int | None = None) -> bytes:
     """Read DATA, of exactly `length` bytes where given. Raises Unreadable."""
-    if not isinstance(value, str) or _DATA.fullmatch(value) is None or len(value) % 2:
+    content = _hex_content(value)
+    if content is None:
         raise Unreadable(f"expected hex data, found {excerpt(value)}")
-    if length is not None and len(value) != 2 + 2 * length:
-        raise Unreadable(f"expected {length} bytes of hex data, found {(len(value) - 2) // 2}")
-    return bytes.fromhex(value[2:])
+    if length is not None and len(content) != length:
+        raise Unreadable(f"expected {length} bytes of hex data, found {len(content)}")
+    return content
+
+
+def _hex_content(value: object) -> bytes | None:
+    if not isinstance(value, str) or not value.startswith("0x"):
+        return None
+    try:
+        content = bytes.fromhex(value[2:])
+    except ValueError:
+        return None
+    # It skips blanks between bytes, which are no digits.
+    return content if len(value) == 2 + 2 * len(content) else None
 
 
 def uint64(value: object) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import TypeAlias, cast
+from types import NoneType
+from typing import Any, TypeAlias, cast
 
 from rpc.bloom import logs_bloom
 from rpc.quantities import as_data, as_quantity
@@ -28,12 +29,9 @@ def render(value: object) -> Json:
 
     Raises TypeError for a value of another type: nothing foreign is ever rendered.
     """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return as_quantity(value)
-    if isinstance(value, bytes):
-        return as_data(value)
+    write = _WRITERS.get(type(value))
+    if write is not None:
+        return write(value)
     if isinstance(value, Decimal):
         # The nodes' own ratios are 64-bit floats, so the shortest form that reads back is theirs.
         return int(value) if value == value.to_integral_value() else float(value)
@@ -42,8 +40,7 @@ def render(value: object) -> Json:
     names = _MEMBERS.get(type(value))
     if names is None:
         raise TypeError(f"no value of a chain is a {type(value).__name__}")
-    members = {name: _member(value, attribute) for name, attribute in names.items()}
-    return {name: member for name, member in members.items() if member is not None or name in _TOLD_AS_NULL}
+    return _members(value, names)
 
 
 def rendered(value: object) -> str:
@@ -51,8 +48,13 @@ def rendered(value: object) -> str:
     return json.dumps(render(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def _member(value: object, attribute: str | Callable[[object], Json]) -> Json:
-    return render(getattr(value, attribute)) if isinstance(attribute, str) else attribute(value)
+def _members(value: object, names: _Names) -> dict[str, Json]:
+    members: dict[str, Json] = {}
+    for name, attribute in names.items():
+        member = render(getattr(value, attribute)) if isinstance(attribute, str) else attribute(value)
+        if member is not None or name in _TOLD_AS_NULL:
+            members[name] = member
+    return members
 
 
 def _bloom(value: object) -> Json:
@@ -163,4 +165,18 @@ _MEMBERS: Mapping[type, _Names] = {
     FeeHistory: _FEE_HISTORY,
     StorageProof: _STORAGE_PROOF,
     AccountProof: _ACCOUNT_PROOF,
+}
+
+
+def _as_it_is(value: Any) -> Json:
+    return value
+
+
+# By the exact type: a bool is an int to Python, and none to a chain.
+_WRITERS: Mapping[type, Callable[[Any], Json]] = {
+    NoneType: _as_it_is,
+    bool: _as_it_is,
+    str: _as_it_is,
+    int: as_quantity,
+    bytes: as_data,
 }

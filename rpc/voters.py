@@ -59,6 +59,23 @@ async def examine_voters(
     return Electorate(tuple(problems), tuple(warnings))
 
 
+async def independent_hosts(
+    urls: Sequence[str], *, resolve: Resolve = addresses_of, deadline_seconds: float = 5
+) -> int:
+    """How many machines the endpoints are, two that may be one counted as one."""
+    voters = [_Voter(shown_url(url), host_of(url)) for url in urls]
+    with unwrapped(), trio.move_on_after(deadline_seconds):
+        async with trio.open_nursery() as lookups:
+            for voter in voters:
+                lookups.start_soon(voter.look_up, resolve)
+    machines: list[list[_Voter]] = []
+    for voter in voters:
+        same = [one for one in machines if any(other.is_same_host(voter) for other in one)]
+        machines = [one for one in machines if one not in same]
+        machines.append([voter, *(other for one in same for other in one)])
+    return len(machines)
+
+
 @define
 class _Voter:
     shown: str

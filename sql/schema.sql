@@ -2,9 +2,36 @@
 
 CREATE SCHEMA coordination;
 
+CREATE SCHEMA discovery;
+
+CREATE SCHEMA intents;
+
 CREATE SCHEMA tayho;
 
 CREATE SCHEMA transactions;
+
+CREATE OR REPLACE FUNCTION coordination.end_children()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    UPDATE coordination.jobs AS jobs
+    SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+        last_error = jsonb_build_object(
+            'type', 'BatchEnded',
+            'message', format('batch %s ended %s, and with it what it carried', NEW.job_id, NEW.state),
+            'batch_job_id', NEW.job_id, 'batch_ended', coalesce(NEW.result, NEW.last_error)
+        )
+    WHERE jobs.job_id = ANY (
+        ARRAY(
+            SELECT children.job_id FROM coordination.jobs AS children
+            WHERE children.batch_job_id = NEW.job_id AND children.state = 'batched'
+            ORDER BY children.job_id
+            FOR UPDATE
+        )
+    );
+    RETURN NULL;
+END $function$;
 
 CREATE OR REPLACE FUNCTION coordination.refuse_change_but_archive()
  RETURNS trigger
@@ -369,6 +396,8 @@ CREATE TABLE coordination.jobs (
     attempts_spent integer DEFAULT 0 NOT NULL,
     has_live_lineage boolean DEFAULT false NOT NULL,
     cancel_requested_at timestamp with time zone,
+    batch_job_id uuid,
+    batch_children integer,
     set_aside boolean GENERATED ALWAYS AS ((state = ANY (ARRAY['dead'::text, 'quarantined'::text]))) STORED NOT NULL,
     result jsonb,
     last_error jsonb,
@@ -382,6 +411,8 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_attempt_current CHECK ((((state = 'processing'::text) = (attempt_token IS NOT NULL)) AND ((attempt_token IS NULL) = (attempt_worker_id IS NULL)))),
     CONSTRAINT jobs_attempt_number_check CHECK ((attempt_number >= 0)),
     CONSTRAINT jobs_attempts_spent_check CHECK ((attempts_spent >= 0)),
+    CONSTRAINT jobs_batch_children_check CHECK ((batch_children > 0)),
+    CONSTRAINT jobs_batched CHECK ((((state <> 'batched'::text) OR (batch_job_id IS NOT NULL)) AND ((state <> 'pending_batch'::text) OR (batch_job_id IS NULL)))),
     CONSTRAINT jobs_budget CHECK ((attempts_spent <= attempt_number)),
     CONSTRAINT jobs_cancel_without_lineage CHECK (((cancel_requested_at IS NULL) OR (NOT has_live_lineage))),
     CONSTRAINT jobs_chain_id_check CHECK ((chain_id > 0)),
@@ -429,7 +460,6 @@ CREATE TABLE coordination.operator_actions (
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
     acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT operator_actions_pkey PRIMARY KEY (action_id),
-    CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text]))),
     CONSTRAINT operator_actions_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 128)))
 );
 
@@ -499,10 +529,98 @@ CREATE TABLE coordination.workers (
     draining boolean DEFAULT false NOT NULL,
     stopped_at timestamp with time zone,
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    drain_asked_at timestamp with time zone,
+    drained_at timestamp with time zone,
+    stopping_at timestamp with time zone,
     CONSTRAINT workers_pkey PRIMARY KEY (worker_id),
     CONSTRAINT workers_instance_id_check CHECK (((length(instance_id) >= 1) AND (length(instance_id) <= 128)))
 )
 WITH (fillfactor=50);
+
+CREATE TABLE discovery.findings (
+    finding_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    name text NOT NULL,
+    detail text NOT NULL,
+    found_by text NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    hour_at timestamp with time zone NOT NULL,
+    CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
+    CONSTRAINT findings_once_an_hour UNIQUE (chain_id, environment, hour_at, kind, subject, name),
+    CONSTRAINT findings_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT findings_detail_check CHECK ((length(detail) <= 2000)),
+    CONSTRAINT findings_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+    CONSTRAINT findings_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 120)))
+);
+
+CREATE TABLE discovery.occasions (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    work_key text NOT NULL,
+    occasion integer NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT occasions_pkey PRIMARY KEY (chain_id, environment, work_key),
+    CONSTRAINT occasions_chain_id_check CHECK ((chain_id > 0)),
+    CONSTRAINT occasions_occasion_check CHECK ((occasion >= 1))
+)
+WITH (fillfactor=50);
+
+CREATE TABLE intents.children (
+    batch_job_id uuid NOT NULL,
+    child_index integer NOT NULL,
+    job_id uuid NOT NULL,
+    gas_stipend bigint NOT NULL,
+    state text NOT NULL,
+    succeeded boolean,
+    return_data_digest bytea,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT children_pkey PRIMARY KEY (batch_job_id, child_index),
+    CONSTRAINT children_child_index_check CHECK ((child_index >= 0)),
+    CONSTRAINT children_gas_stipend_check CHECK ((gas_stipend > 0)),
+    CONSTRAINT children_result CHECK (((state = 'settled'::text) = ((succeeded IS NOT NULL) AND (return_data_digest IS NOT NULL)))),
+    CONSTRAINT children_return_data_digest_check CHECK ((octet_length(return_data_digest) = 32))
+);
+
+CREATE TABLE intents.intents (
+    job_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    place bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    digest bytea NOT NULL,
+    protocol bytea NOT NULL,
+    account bytea NOT NULL,
+    session_key bytea NOT NULL,
+    action smallint NOT NULL,
+    market bytea NOT NULL,
+    payload bytea NOT NULL,
+    salt numeric(78,0) NOT NULL,
+    deadline bigint NOT NULL,
+    signature bytea NOT NULL,
+    accepted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    waits boolean DEFAULT true NOT NULL,
+    CONSTRAINT intents_pkey PRIMARY KEY (job_id),
+    CONSTRAINT intents_digest UNIQUE (chain_id, environment, digest),
+    CONSTRAINT intents_account_check CHECK ((octet_length(account) = 20)),
+    CONSTRAINT intents_action_check CHECK (((action >= 0) AND (action <= 63))),
+    CONSTRAINT intents_deadline_check CHECK ((deadline >= 0)),
+    CONSTRAINT intents_digest_check CHECK ((octet_length(digest) = 32)),
+    CONSTRAINT intents_market_check CHECK ((octet_length(market) = 32)),
+    CONSTRAINT intents_payload_check CHECK ((octet_length(payload) <= 4096)),
+    CONSTRAINT intents_protocol_check CHECK ((octet_length(protocol) = 20)),
+    CONSTRAINT intents_salt_check CHECK (((salt >= (0)::numeric) AND (salt < ((2)::numeric ^ (256)::numeric)))),
+    CONSTRAINT intents_session_key_check CHECK ((octet_length(session_key) = 20)),
+    CONSTRAINT intents_signature_check CHECK ((octet_length(signature) = 65))
+);
+
+CREATE TABLE intents.lines (
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    CONSTRAINT lines_pkey PRIMARY KEY (chain_id, environment),
+    CONSTRAINT lines_chain_id_check CHECK ((chain_id > 0))
+);
 
 CREATE TABLE tayho.roles (
     role text NOT NULL,
@@ -594,7 +712,7 @@ CREATE TABLE transactions.findings (
     found_by text NOT NULL,
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT findings_pkey PRIMARY KEY (finding_id),
-    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text]))),
+    CONSTRAINT findings_kind_check CHECK ((kind = ANY (ARRAY['foreign_nonce'::text, 'dropped_mempool'::text, 'low_balance'::text, 'underfunded'::text, 'funded'::text, 'blocked'::text, 'unblocked'::text, 'delegated'::text, 'undelegated'::text, 'superseded'::text, 'revival_conflict'::text, 'world_adopted'::text, 'world_restarted'::text, 'result_missing'::text]))),
     CONSTRAINT findings_signer_check CHECK ((octet_length(signer) = 20))
 );
 
@@ -673,6 +791,8 @@ CREATE TABLE transactions.lineages (
     to_address bytea NOT NULL,
     value_wei numeric(78,0) NOT NULL,
     call_data bytea NOT NULL,
+    gas_limit_min bigint DEFAULT 0 NOT NULL,
+    needs_result boolean DEFAULT false NOT NULL,
     state text NOT NULL,
     state_reason text,
     hold text,
@@ -693,8 +813,9 @@ CREATE TABLE transactions.lineages (
     CONSTRAINT lineages_call_hash_check CHECK ((octet_length(call_hash) = 32)),
     CONSTRAINT lineages_disowned CHECK (((disowned_at IS NULL) OR (purpose = 'call'::text))),
     CONSTRAINT lineages_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['mined'::text, 'reverted'::text, 'cancelled'::text, 'superseded'::text, 'abandoned'::text])))),
+    CONSTRAINT lineages_gas_limit_min_check CHECK ((gas_limit_min >= 0)),
     CONSTRAINT lineages_held CHECK ((((hold IS NULL) = (held_at IS NULL)) AND ((hold IS NULL) = (hold_reason IS NULL)))),
-    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text]))),
+    CONSTRAINT lineages_hold CHECK ((hold = ANY (ARRAY['fee_capped'::text, 'replacements_spent'::text, 'underfunded'::text, 'limits'::text, 'refused'::text, 'nonce_used'::text, 'result_missing'::text]))),
     CONSTRAINT lineages_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT lineages_purpose CHECK (((purpose = 'call'::text) = (job_id IS NOT NULL))),
     CONSTRAINT lineages_purpose_check CHECK ((purpose = ANY (ARRAY['call'::text, 'filler'::text]))),
@@ -786,9 +907,54 @@ CREATE TABLE transactions.reorganisations (
     CONSTRAINT reorganisations_old_hash_check CHECK ((octet_length(old_hash) = 32))
 );
 
+CREATE TABLE transactions.retirement_checks (
+    check_id uuid NOT NULL,
+    chain_id bigint NOT NULL,
+    environment text NOT NULL,
+    signer bytea,
+    key_id text,
+    nonce_fence bigint,
+    has_passed boolean NOT NULL,
+    head_block_number bigint,
+    head_hash bytea,
+    detail jsonb NOT NULL,
+    checked_by text NOT NULL,
+    checked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT retirement_checks_pkey PRIMARY KEY (check_id),
+    CONSTRAINT retirement_checks_checked_by_check CHECK (((length(checked_by) >= 1) AND (length(checked_by) <= 128))),
+    CONSTRAINT retirement_checks_detail_check CHECK ((octet_length((detail)::text) <= 1048576)),
+    CONSTRAINT retirement_checks_fence CHECK (((signer IS NULL) = (nonce_fence IS NULL))),
+    CONSTRAINT retirement_checks_head CHECK ((((head_block_number IS NULL) = (head_hash IS NULL)) AND ((head_hash IS NOT NULL) OR (NOT has_passed)))),
+    CONSTRAINT retirement_checks_head_block_number_check CHECK ((head_block_number >= 0)),
+    CONSTRAINT retirement_checks_head_hash_check CHECK ((octet_length(head_hash) = 32)),
+    CONSTRAINT retirement_checks_key_id_check CHECK (((length(key_id) >= 1) AND (length(key_id) <= 128))),
+    CONSTRAINT retirement_checks_nonce_fence_check CHECK ((nonce_fence >= 0)),
+    CONSTRAINT retirement_checks_signer_check CHECK ((octet_length(signer) = 20)),
+    CONSTRAINT retirement_checks_subject CHECK (((signer IS NULL) <> (key_id IS NULL)))
+);
+
+CREATE TABLE transactions.successions (
+    chain_id bigint NOT NULL,
+    old_signer bytea NOT NULL,
+    new_signer bytea NOT NULL,
+    check_id uuid NOT NULL,
+    handed_by text NOT NULL,
+    handed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT successions_pkey PRIMARY KEY (chain_id, old_signer),
+    CONSTRAINT successions_new UNIQUE (chain_id, new_signer),
+    CONSTRAINT successions_handed_by_check CHECK (((length(handed_by) >= 1) AND (length(handed_by) <= 128))),
+    CONSTRAINT successions_two CHECK ((old_signer <> new_signer))
+);
+
 ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
+ALTER TABLE coordination.operator_actions ADD CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'drain'::text, 'undrain'::text, 'signer_drain'::text, 'signer_undrain'::text, 'signer_retire_check'::text, 'signer_pool_rotate'::text, 'signer_pool_add'::text, 'key_retire_check'::text]))) NOT VALID;
+
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
+
+ALTER TABLE intents.children ADD CONSTRAINT children_job_id_fkey FOREIGN KEY (job_id) REFERENCES intents.intents(job_id);
+
+ALTER TABLE intents.intents ADD CONSTRAINT intents_chain_id_environment_fkey FOREIGN KEY (chain_id, environment) REFERENCES intents.lines(chain_id, environment);
 
 ALTER TABLE transactions.boundaries ADD CONSTRAINT boundaries_chain_id_environment_role_fkey FOREIGN KEY (chain_id, environment, role) REFERENCES transactions.pools(chain_id, environment, role);
 
@@ -810,7 +976,17 @@ ALTER TABLE transactions.members ADD CONSTRAINT members_lineage_id_chain_id_sign
 
 ALTER TABLE transactions.receipts ADD CONSTRAINT receipts_tx_hash_fkey FOREIGN KEY (tx_hash) REFERENCES transactions.members(tx_hash);
 
+ALTER TABLE transactions.retirement_checks ADD CONSTRAINT retirement_checks_chain_id_signer_fkey FOREIGN KEY (chain_id, signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_chain_id_new_signer_fkey FOREIGN KEY (chain_id, new_signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_chain_id_old_signer_fkey FOREIGN KEY (chain_id, old_signer) REFERENCES transactions.lanes(chain_id, signer);
+
+ALTER TABLE transactions.successions ADD CONSTRAINT successions_check_id_fkey FOREIGN KEY (check_id) REFERENCES transactions.retirement_checks(check_id);
+
 CREATE UNIQUE INDEX attempts_one_running ON coordination.attempts USING btree (job_id) WHERE (state = 'running'::text);
+
+CREATE INDEX jobs_of_batch ON coordination.jobs USING btree (batch_job_id) WHERE (batch_job_id IS NOT NULL);
 
 CREATE INDEX jobs_set_aside ON coordination.jobs USING btree (chain_id, environment, job_id) WHERE set_aside;
 
@@ -823,6 +999,10 @@ CREATE INDEX outbox_in_flight ON coordination.outbox USING btree (chain_id, envi
 CREATE INDEX outbox_limited_due ON coordination.outbox USING btree (chain_id, environment, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL) AND (rank_at > '-infinity'::timestamp with time zone));
 
 CREATE INDEX outbox_limited_rank ON coordination.outbox USING btree (chain_id, environment, limit_key, rank_at, due_at) WHERE ((limit_key IS NOT NULL) AND (published_at IS NULL));
+
+CREATE UNIQUE INDEX children_one_batch ON intents.children USING btree (job_id) WHERE (state <> 'released'::text);
+
+CREATE INDEX intents_waiting ON intents.intents USING btree (chain_id, environment, protocol, place) WHERE waits;
 
 CREATE INDEX broadcasts_of_member ON transactions.broadcasts USING btree (tx_hash, broadcast_id);
 
@@ -860,6 +1040,8 @@ CREATE UNIQUE INDEX receipts_one_canonical ON transactions.receipts USING btree 
 
 CREATE INDEX reorganisations_of_chain ON transactions.reorganisations USING btree (chain_id, found_at);
 
+CREATE INDEX retirement_checks_of_signer ON transactions.retirement_checks USING btree (chain_id, signer, checked_at) WHERE (signer IS NOT NULL);
+
 CREATE TRIGGER attempts_ended_immutable BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state <> 'running'::text)) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER attempts_kept BEFORE DELETE ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION coordination.refuse_delete_but_archive();
@@ -869,6 +1051,8 @@ CREATE TRIGGER attempts_kept_whole BEFORE TRUNCATE ON coordination.attempts FOR 
 CREATE TRIGGER attempts_transition BEFORE UPDATE ON coordination.attempts FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER attempts_transition_on_insert BEFORE INSERT ON coordination.attempts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER jobs_children_end AFTER UPDATE ON coordination.jobs FOR EACH ROW WHEN (((new.batch_children IS NOT NULL) AND (new.state = ANY (ARRAY['dead'::text, 'not_actionable'::text, 'quarantined'::text])) AND (old.state IS DISTINCT FROM new.state))) EXECUTE FUNCTION coordination.end_children();
 
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs FOR EACH ROW WHEN (((new.attempt_number < old.attempt_number) OR (new.generation < old.generation))) EXECUTE FUNCTION tayho.refuse_change();
 
@@ -892,6 +1076,26 @@ CREATE TRIGGER schedules_identity_immutable BEFORE UPDATE OF chain_id, environme
 
 CREATE TRIGGER schedules_slots_grow BEFORE UPDATE OF decided_until, last_slot_at ON coordination.schedules FOR EACH ROW WHEN (((new.decided_until < old.decided_until) OR ((old.last_slot_at IS NOT NULL) AND ((new.last_slot_at IS NULL) OR (new.last_slot_at < old.last_slot_at))))) EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER findings_append_only BEFORE DELETE OR UPDATE ON discovery.findings FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_count BEFORE UPDATE OF occasion ON discovery.occasions FOR EACH ROW WHEN ((new.occasion <> (old.occasion + 1))) EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_identity_immutable BEFORE UPDATE OF chain_id, environment, work_key ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER occasions_kept BEFORE DELETE ON discovery.occasions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_immutable BEFORE UPDATE OF batch_job_id, child_index, job_id, gas_stipend ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_kept BEFORE DELETE ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER children_transition BEFORE UPDATE ON intents.children FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER children_transition_on_insert BEFORE INSERT ON intents.children FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
+
+CREATE TRIGGER intents_immutable BEFORE UPDATE OF job_id, chain_id, environment, place, digest, protocol, account, session_key, action, market, payload, salt, deadline, signature, accepted_at ON intents.intents FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER intents_kept BEFORE DELETE ON intents.intents FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER broadcasts_append_only BEFORE DELETE OR UPDATE ON transactions.broadcasts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON transactions.events FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
@@ -912,11 +1116,15 @@ CREATE TRIGGER halts_kept BEFORE DELETE ON transactions.halts FOR EACH ROW EXECU
 
 CREATE TRIGGER halts_resolved_once BEFORE UPDATE ON transactions.halts FOR EACH ROW WHEN ((old.resolved_at IS NOT NULL)) EXECUTE FUNCTION tayho.refuse_change();
 
+CREATE TRIGGER lanes_kept BEFORE DELETE ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER lanes_retired_immutable BEFORE UPDATE OF signer, chain_id, environment, role, first_nonce, next_nonce, world ON transactions.lanes FOR EACH ROW WHEN ((old.state = 'retired'::text)) EXECUTE FUNCTION tayho.refuse_change();
+
 CREATE TRIGGER lanes_transition BEFORE UPDATE ON transactions.lanes FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
 CREATE TRIGGER lanes_transition_on_insert BEFORE INSERT ON transactions.lanes FOR EACH ROW EXECUTE FUNCTION tayho.refuse_unlisted_transition();
 
-CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data ON transactions.lineages FOR EACH ROW WHEN ((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data))) EXECUTE FUNCTION tayho.refuse_change();
+CREATE TRIGGER lineages_identity_immutable BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei, call_data, gas_limit_min, needs_result ON transactions.lineages FOR EACH ROW WHEN ((((((((((((((old.lineage_id IS DISTINCT FROM new.lineage_id) OR (old.purpose IS DISTINCT FROM new.purpose)) OR (old.job_id IS DISTINCT FROM new.job_id)) OR (old.chain_id IS DISTINCT FROM new.chain_id)) OR (old.signer IS DISTINCT FROM new.signer)) OR (old.world IS DISTINCT FROM new.world)) OR (old.nonce IS DISTINCT FROM new.nonce)) OR (old.call_hash IS DISTINCT FROM new.call_hash)) OR (old.to_address IS DISTINCT FROM new.to_address)) OR (old.value_wei IS DISTINCT FROM new.value_wei)) OR (old.call_data IS DISTINCT FROM new.call_data)) OR (old.gas_limit_min IS DISTINCT FROM new.gas_limit_min)) OR (old.needs_result IS DISTINCT FROM new.needs_result))) EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
@@ -939,3 +1147,11 @@ CREATE TRIGGER receipts_immutable BEFORE UPDATE OF tx_hash, block_hash, block_nu
 CREATE TRIGGER receipts_kept BEFORE DELETE ON transactions.receipts FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
 
 CREATE TRIGGER reorganisations_append_only BEFORE DELETE OR UPDATE ON transactions.reorganisations FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER retirement_checks_append_only BEFORE DELETE OR UPDATE ON transactions.retirement_checks FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER retirement_checks_kept_whole BEFORE TRUNCATE ON transactions.retirement_checks FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER successions_append_only BEFORE DELETE OR UPDATE ON transactions.successions FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();
+
+CREATE TRIGGER successions_kept_whole BEFORE TRUNCATE ON transactions.successions FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();

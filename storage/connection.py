@@ -21,6 +21,7 @@ BEGIN: Final[Mapping[Isolation, str]] = {
 }
 COMMIT: Final = command("storage/session.commit").query.sql
 ROLLBACK: Final = command("storage/session.rollback").query.sql
+RENEW_PLANS: Final = command("storage/session.renew_plans").query.sql
 
 
 class ConnectionReturned(Exception):

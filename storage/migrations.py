@@ -38,6 +38,7 @@ _ledger_exists = scalar("storage/ledger.ledger_exists")
 _applied = many("storage/ledger.applied")
 _record = command("storage/ledger.record")
 _version = scalar("storage/ledger.version")
+_is_owner = scalar("storage/ledger.is_owner")
 
 
 class MigrationFailed(MigrationError):
@@ -121,6 +122,13 @@ async def schema_problem(connection: Connection) -> str | None:
     except (SchemaBehind, SchemaAhead) as error:
         return str(error)
     return None
+
+
+async def owner_problem(connection: Connection) -> str | None:
+    """Why no process must run as this login: it could change the schema and its history. None if not."""
+    if not await _is_owner(connection):
+        return None
+    return "DATABASE_URL is a login that owns the schema: give the process the one of RUNTIME_DATABASE_URL"
 
 
 def _opened(url: str) -> AbstractAsyncContextManager[Database]:

@@ -16,9 +16,10 @@ from nursery.asyncio_bridge import run_asyncio
 from nursery.cleanup import CleanupExpired, finish
 from storage import driver
 from storage.codecs import set_codecs
-from storage.connection import COMMIT, ROLLBACK, Connection
+from storage.connection import COMMIT, RENEW_PLANS, ROLLBACK, Connection
 from storage.driver import RawConnection, RawPool
 from storage.errors import CommitUnknown, Refused, StoreUnavailable
+from storage.plan_uses import PlanUses
 from storage.server import unreachable
 from storage.translation import TRANSLATED, NotTheWriter, cause_of
 
@@ -39,6 +40,7 @@ class Pool:
     raw: RawPool
     size_max: int
     url: str = field(repr=False)
+    _plans: PlanUses
 
     async def take(self, begin: str | None) -> Connection:
         """A connection, in a transaction if `begin` is given. Cancellable: then nothing is taken.
@@ -49,7 +51,7 @@ class Pool:
         taken: list[RawConnection] = []
         try:
             with trio.move_on_after(ACQUIRE_SECONDS):
-                await run_asyncio(_acquire, self.raw, begin, taken)
+                await run_asyncio(_acquire, self.raw, begin, self._plans, taken)
                 return Connection(taken[0], in_transaction=begin is not None)
         except (*TRANSLATED, ValueError) as error:
             _cut_off(taken)
@@ -59,6 +61,14 @@ class Pool:
             raise
         _cut_off(taken)
         raise StoreUnavailable(f"none of the pool's {self.size_max} connections came free in {ACQUIRE_SECONDS:g} s.")
+
+    async def use_again(self, connection: Connection) -> None:
+        """Count another use of a connection that is kept between uses. Raises as a statement.
+
+        One that was lost meanwhile says so at the statement that it is used for.
+        """
+        if driver.is_open(connection.raw) and self._plans.is_worn(connection.raw.get_server_pid()):
+            await connection.execute(RENEW_PLANS)
 
     async def commit(self, connection: Connection) -> None:
         """Commit and put back, whatever is cancelled meanwhile. For what it raises see Database.transaction."""
@@ -133,7 +143,7 @@ async def open_pool(url: str, arguments: Mapping[str, Any], size_max: int) -> As
     """A pool that opens its connections when they are first needed, and closes them all at the end."""
     raw = await run_asyncio(_create, arguments, size_max)
     try:
-        yield Pool(raw, size_max, url)
+        yield Pool(raw, size_max, url, PlanUses(size_max))
     finally:
         await finish(_close, raw, seconds=CLOSE_SECONDS, on_expiry=raw.terminate)
 
@@ -150,11 +160,14 @@ async def _keep_session(raw: RawConnection) -> None:
     """Nothing to reset at release, which spares a round trip: no statement in sql/ changes its session (a test)."""
 
 
-async def _acquire(pool: RawPool, begin: str | None, taken: list[RawConnection]) -> None:
+async def _acquire(pool: RawPool, begin: str | None, plans: PlanUses, taken: list[RawConnection]) -> None:
     # A list, because a connection that was had must not be lost when the cancellation comes in the same moment.
     taken.append(await pool.acquire())
-    if begin is not None:
-        await taken[0].execute(begin)
+    verbs = [] if begin is None else [begin]
+    if plans.is_worn(taken[0].get_server_pid()):
+        verbs.append(RENEW_PLANS)
+    if verbs:
+        await taken[0].execute("\n".join(verbs))
 
 
 async def _end(pool: RawPool, raw: RawConnection, verb: str | None, tags: list[str]) -> None:

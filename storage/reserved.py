@@ -44,6 +44,7 @@ class Reserved:
             connection = self._connection or await self._pool.take(None)
             self._connection = None
             try:
+                await self._pool.use_again(connection)
                 answer = await ask(connection)
             except _OF_THE_STATEMENT:
                 self._connection = connection

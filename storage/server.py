@@ -49,6 +49,10 @@ def connect_arguments(url: str, *, application_name: str, statement_timeout_seco
             # What is asked often is cached: the planner must not take a read of a whole table for cheaper than a look
             # at a few hundred of its rows.
             "random_page_cost": "1.1",
+            # A plan is kept for as long as its connection, also those of foreign keys. Made while a table is all but
+            # empty it would read the table whole, and go on so while jobs by the ten thousand come in: until the
+            # table is next analysed each of them would cost more than the one before.
+            "enable_seqscan": "off",
             "statement_timeout": str(round(statement_timeout_seconds * 1000)),
             "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
         },

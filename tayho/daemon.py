@@ -20,16 +20,19 @@ from storage.errors import StorageError
 from storage.migrations import migrate
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
-from tayho.coordination.types import Declared, Handler, WorkerSettings
+from tayho.coordination.types import Handler, WorkerSettings
 from tayho.custody.module import Custody, SigningPolicy, open_custody
+from tayho.discovery.module import Discovery
 from tayho.kernel.jobs import Attempt, Job, Outcome
-from tayho.kinds import Kind, OnChainKind
+from tayho.kernel.markets import ProtocolSettings
+from tayho.kinds import DiscoveringKind, Kind, OnChainKind, Surroundings, prepare
 from tayho.local.anvil import Chain
 from tayho.local.stack import local_stack
 from tayho.observability import Metrics
-from tayho.parts import Face, Parts
+from tayho.parts import Face, Parts, Served
 from tayho.plugins import declared_by
 from tayho.refusals import EnvironmentRefused
+from tayho.relaying import open_relaying
 from tayho.resources import Resources, Urls, open_resources
 from tayho.transactions.module import LaneTaken, Transactions
 from tayho.transactions.types import TransactionSettings
@@ -44,6 +47,7 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
     """
     calm_collector()
     metrics = Metrics()
+    metrics.begin()
     async with (
         open_bridge(),
         _world(settings) as urls,
@@ -61,31 +65,36 @@ async def run(settings: Settings, kinds: Sequence[Kind], face: Face) -> None:
             metrics.observe_delivery,
         )
         with _custody(settings) as custody:
-            transactions = await _transactions(settings, resources, coordination, custody, metrics)
-            parts = Parts(settings, resources, coordination, transactions, metrics, drain)
-            handlers = _handlers(kinds, parts)
-            declared = declared_by([kind for kind in kinds if kind.role in settings.roles])
-            async with face(parts) as serve:
-                await _run_tasks(parts, handlers, declared, serve)
+            relaying = await open_relaying(settings, resources, coordination, metrics.intents.observe)
+            if relaying is not None:
+                kinds = [*kinds, relaying.kind]
+            transactions = await _transactions(settings, resources, coordination, custody, metrics, kinds)
+            parts = Parts(settings, resources, coordination, transactions, metrics, drain, relaying)
+            ours = [kind for kind in kinds if kind.role in settings.roles]
+            _prepare(ours, settings)
+            handlers = _handlers(ours, parts)
+            async with face(parts) as served:
+                await _run_tasks(parts, handlers, ours, served)
 
 
 async def _run_tasks(
     parts: Parts,
     handlers: Mapping[str, Handler],
-    declared: Sequence[Declared],
-    serve: Callable[[], Awaitable[None]],
+    kinds: Sequence[Kind],
+    served: Served,
 ) -> None:
     settings, coordination, drain = parts.settings, parts.coordination, parts.drain
     with trio.CancelScope() as running:
 
         async def work() -> None:
             await coordination.work(handlers, drain, settings.instance_id, version("tayho"))
-            # The worker ends last: reconciler, listener and HTTP serve until its handlers are through.
+            await served.ended()
+            # Worker and face end last: reconciler, listener and HTTP serve until their handlers are through.
             running.cancel()
 
         tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "signals": partial(watch_signals, drain, on_repeat=lambda name: log.info("draining_already", signal=name)),
-            "http": serve,
+            "http": served.serve,
             "publisher": partial(coordination.publish, drain),
             "listener": coordination.listen,
             "stalled": partial(coordination.recover_stalled, drain),
@@ -95,8 +104,14 @@ async def _run_tasks(
             tasks["retention"] = partial(coordination.retain, settings.job_retention_days, drain)
         if parts.transactions is not None:
             tasks["transactions"] = parts.transactions.run
-        if declared:
+        if parts.relaying is not None:
+            tasks["batcher"] = partial(parts.relaying.batcher.run, drain)
+        if declared := declared_by(kinds):
             tasks["scheduler"] = partial(coordination.schedule, declared, drain)
+        if discovering := [kind for kind in kinds if isinstance(kind, DiscoveringKind)]:
+            for kind in discovering:
+                parts.metrics.scans.begin(kind.name)
+            tasks["scanner"] = partial(_discovery(parts).scan, discovering, settings.scan_seconds, drain)
         log.info("started", roles=list(settings.roles), kinds=sorted(handlers), chain_id=settings.chain_id)
         await supervise(tasks)
     log.info("stopped", reason=drain.reason)
@@ -128,7 +143,12 @@ def _custody(settings: Settings) -> Generator[Custody | None]:
 
 
 async def _transactions(
-    settings: Settings, resources: Resources, coordination: Coordination, custody: Custody | None, metrics: Metrics
+    settings: Settings,
+    resources: Resources,
+    coordination: Coordination,
+    custody: Custody | None,
+    metrics: Metrics,
+    kinds: Sequence[Kind],
 ) -> Transactions | None:
     """The engine of a signing role, its lanes registered."""
     if custody is None or settings.signing_role is None or settings.tx_max_fee_per_gas_wei is None:
@@ -159,6 +179,7 @@ async def _transactions(
         await custody.signers(),
         metrics.transactions.observe,
         metrics.transactions.observe_seconds,
+        [kind for kind in kinds if isinstance(kind, OnChainKind) and kind.role == settings.signing_role],
     )
     try:
         await transactions.register()
@@ -167,12 +188,42 @@ async def _transactions(
     return transactions
 
 
+def _prepare(kinds: Sequence[Kind], settings: Settings) -> None:
+    """Tell each kind where it runs. Raises EnvironmentRefused with what each of them says against it."""
+    protocol = ProtocolSettings(
+        address=settings.protocol_address,
+        markets=settings.protocol_markets,
+        treasury=settings.protocol_treasury,
+        revenue_epoch_seconds=settings.protocol_revenue_epoch_seconds,
+    )
+    problems: list[str] = []
+    for kind in kinds:
+        try:
+            prepare(kind, Surroundings(settings.chain_id, settings.environment, protocol))
+        except Exception as error:  # noqa: BLE001 - somebody else's code says why it cannot run here
+            problems.append(f"the kind {kind.name!r} cannot run here: {type(error).__name__}: {error}")
+    if problems:
+        raise EnvironmentRefused(problems)
+
+
+def _discovery(parts: Parts) -> Discovery:
+    settings, resources = parts.settings, parts.resources
+    return Discovery(
+        resources.database,
+        parts.coordination,
+        settings.chain_id,
+        settings.environment,
+        settings.instance_id,
+        resources.truth.reads,
+        parts.metrics.scans.observe,
+    )
+
+
 def _handlers(kinds: Sequence[Kind], parts: Parts) -> dict[str, Handler]:
-    """What runs each kind of this process's roles."""
+    """What runs each of these kinds."""
     return {
         kind.name: parts.metrics.watched(kind.name, _handler(kind, parts.resources, parts.transactions))
         for kind in kinds
-        if kind.role in parts.settings.roles
     }
 
 

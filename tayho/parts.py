@@ -12,6 +12,7 @@ from nursery.drain import Drain
 from tayho.config import Settings
 from tayho.coordination.module import Coordination
 from tayho.observability import Metrics
+from tayho.relaying import Relaying
 from tayho.resources import Resources
 from tayho.transactions.module import Transactions
 
@@ -27,7 +28,18 @@ class Parts:
     transactions: Transactions | None
     metrics: Metrics
     drain: Drain
+    # None where no intents are relayed.
+    relaying: Relaying | None = None
 
 
-# Opened before anything is begun; yields the task that serves until cancelled.
-Face: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[Callable[[], Awaitable[None]]]]
+@frozen
+class Served:
+    """A face that listens: what serves it until cancelled, and what to wait for before it is."""
+
+    serve: Callable[[], Awaitable[None]]
+    # Returns once the drain was requested and nothing that came in before it is unanswered.
+    ended: Callable[[], Awaitable[None]]
+
+
+# Opened before anything is begun.
+Face: TypeAlias = Callable[[Parts], AbstractAsyncContextManager[Served]]

@@ -16,7 +16,7 @@ from rpc.truth import ChainTruth
 from storage.database import Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError
-from storage.migrations import schema_problem
+from storage.migrations import owner_problem, schema_problem
 from storage.redis_client import RedisServer, open_redis
 from tayho.config import Settings
 from tayho.refusals import EnvironmentRefused
@@ -96,6 +96,8 @@ async def _opened_database(
         )
         async with database.connection() as connection:
             problem = await schema_problem(connection)
+            if problem is None and settings.is_live:
+                problem = await owner_problem(connection)
     except StorageError as error:
         problems.append(str(error))
         return None

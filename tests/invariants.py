@@ -1,4 +1,4 @@
-"""The invariants I1 to I6 and I9 (spec, overview), asked of the database and of the chain."""
+"""The invariants I1 to I6, I9 and I10 (spec, overview), asked of the database and of the chain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOBODY = Foreign({})
 async def check_invariants(
     database: Database, node: Reads, contract: Address, *, foreign: Collection[bytes] = ()
 ) -> None:
-    """Fail with the rows that break one of I1 to I6 or I9, or with the chain's own evidence.
+    """Fail with the rows that break one of I1 to I6, I9 or I10, or with the chain's own evidence.
 
     For chains that lose no block: where a reorganisation was not noticed yet, only `check_always` holds. `foreign` are
     the hashes of what the test itself sent from one of our signers.
@@ -50,13 +50,14 @@ async def check_invariants(
 async def check_always(
     database: Database, node: Reads, contract: Address, foreign: Foreign = NOBODY, *, first_block: int = 0
 ) -> None:
-    """Fail with what breaks I1 to I6 at this moment, whatever is under way. Nothing of ours is below `first_block`."""
+    """Fail with what breaks I1 to I6 or I10 at this moment, whatever is under way. Ours is from `first_block` on."""
     # The chain first: what it shows must be in the journal already.
     shown = await _own_transactions(node, first_block)
     async with database.connection() as connection:
         await _check_nonces(connection)
         await _check_lineages(connection)
         await _check_attempts(connection)
+        await _check_children(connection)
         await _check_journal_knows(connection, shown, foreign)
         await _check_single_effects(connection, node, contract)
 
@@ -164,6 +165,27 @@ async def _check_attempts(connection: Connection) -> None:
         list(TERMINAL),
     )
     assert not rows, f"outbox rows of ended jobs: {[row['job_id'] for row in rows]}"
+
+
+async def _check_children(connection: Connection) -> None:
+    """I10: an intent waits in the line, or has one place, in the batch that its job is under; the place is settled
+    exactly where the job ended by its own result."""
+    rows = await connection.fetch(
+        """
+        SELECT intents.job_id, jobs.state, jobs.batch_job_id, intents.waits, array_agg(children.state) AS places
+        FROM intents.intents AS intents
+        JOIN coordination.jobs AS jobs USING (job_id)
+        LEFT JOIN intents.children AS children ON children.job_id = intents.job_id AND children.state <> 'released'
+        GROUP BY intents.job_id, jobs.job_id
+        HAVING count(children.state) <> (jobs.batch_job_id IS NOT NULL)::int
+            OR count(*) FILTER (WHERE children.batch_job_id IS DISTINCT FROM jobs.batch_job_id) > 0
+            OR intents.waits <> (jobs.state = 'pending_batch')
+            OR count(*) FILTER (WHERE children.state = 'settled') <> (
+                jobs.state = 'completed' OR (jobs.state = 'dead' AND jobs.last_error ->> 'type' = 'IntentFailed')
+            )::int
+        """
+    )
+    assert not rows, f"I10: intents that are not in one place: {[dict(row) for row in rows]}"
 
 
 async def _check_journal_knows(connection: Connection, shown: Collection[Shown], foreign: Foreign) -> None:

@@ -23,7 +23,7 @@ TOP_LEVEL = {
 # Folders of tests that mirror no package: each is about a promise, or about the tree as a whole.
 TESTS_BESIDE = {
     *("crash", "simulation", "sweep", "guards", "interop", "planted", "migrations"),
-    *("bench", "conformance", "rules", "services", "docs"),
+    *("bench", "conformance", "rules", "services", "docs", "image", "deploy"),
 }
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc", "stuff"}
 LINES_MEDIAN_MAX = 200

@@ -70,6 +70,8 @@ function artifactText(compilerVersion, name, source, contracts) {
   const contract = basename(name, ".sol");
   const compiled = contracts[name]?.[contract];
   if (compiled === undefined) throw new Refusal(`${name} holds no contract named ${contract}`);
+  // An abstract contract is a part of others and is never deployed by itself.
+  if (compiled.evm.bytecode.object === "") return undefined;
   const artifact = {
     contract,
     compiler: compilerVersion,
@@ -86,10 +88,12 @@ function compilePackage(directory) {
   const compiler = loadCompiler();
   const sources = readSources(join(directory, "contracts"));
   const contracts = compile(compiler, sources);
-  return Object.entries(sources).map(([name, source]) => ({
-    path: join(directory, "artifacts", `${basename(name, ".sol")}.json`),
-    text: artifactText(compiler.version(), name, source, contracts),
-  }));
+  return Object.entries(sources)
+    .map(([name, source]) => ({
+      path: join(directory, "artifacts", `${basename(name, ".sol")}.json`),
+      text: artifactText(compiler.version(), name, source, contracts),
+    }))
+    .filter(({ text }) => text !== undefined);
 }
 
 function staleArtifacts(directory, expected) {

@@ -4,9 +4,16 @@
 
 -- name: lock_jobs
 -- A statement of its own, before a taking over and `settle`: their snapshot must be younger than whatever they waited
--- for, or an attempt that began meanwhile would be invisible to them and stay `running` for ever.
+-- for, or an attempt that began meanwhile would be invisible to them and stay `running` for ever. What a job carries ends
+-- with it, so it is locked with it, in the one order of all.
 SELECT jobs.job_id FROM coordination.jobs AS jobs
-WHERE jobs.job_id = ANY ($1::uuid[])
+WHERE jobs.job_id = ANY (
+    ARRAY(
+        SELECT asked.job_id FROM unnest($1::uuid[]) AS asked (job_id)
+        UNION ALL
+        SELECT children.job_id FROM coordination.jobs AS children WHERE children.batch_job_id = ANY ($1::uuid[])
+    )
+)
 ORDER BY jobs.job_id
 FOR UPDATE;
 

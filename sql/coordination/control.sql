@@ -2,11 +2,15 @@
 -- What an operator wants changed, held until the transaction ends, and what decides whether it may be.
 SELECT
     jobs.job_id, jobs.state, jobs.has_live_lineage, jobs.archived_at IS NOT NULL AS is_archived,
-    jobs.last_error ->> 'type' AS error_type
+    jobs.last_error ->> 'type' AS error_type, jobs.batch_job_id,
+    coalesce(jobs.batch_children, 0) - (
+        SELECT count(*) FROM coordination.jobs AS children
+        WHERE children.batch_job_id = jobs.job_id AND children.state = 'dead' AND children.archived_at IS NULL
+    ) AS children_missing
 FROM coordination.jobs AS jobs
 WHERE jobs.chain_id = $1 AND jobs.environment = $2 AND jobs.job_id = ANY ($3::uuid[])
 ORDER BY jobs.job_id
-FOR UPDATE;
+FOR UPDATE OF jobs;
 
 -- name: permit_replay!
 -- The database lets an ended job go on only inside this named operation (DLV-7).
@@ -78,11 +82,11 @@ UNION ALL
 SELECT asked.job_id, false, false FROM asked;
 
 -- name: page_of_dead
--- Through the index of what is set aside, which is small whatever has ended well.
+-- Through the index of what is set aside, which is small whatever has ended well. What a batch carried is replayed with it.
 SELECT jobs.job_id, jobs.role, jobs.kind, jobs.idempotency_key, jobs.state, jobs.created_at, clock_timestamp() AS now
 FROM coordination.jobs AS jobs
 WHERE jobs.chain_id = $1 AND jobs.environment = $2 AND jobs.set_aside AND jobs.state = 'dead'
-    AND jobs.archived_at IS NULL AND jobs.job_id > $3
+    AND jobs.archived_at IS NULL AND jobs.batch_job_id IS NULL AND jobs.job_id > $3
     AND ($5::text IS NULL OR jobs.role = $5)
     AND ($6::text IS NULL OR jobs.kind = $6)
     AND ($7::text IS NULL OR $7 = ANY (jobs.tags))

@@ -66,6 +66,19 @@ FROM coordination.jobs AS jobs
 LEFT JOIN coordination.outbox AS outbox USING (job_id)
 WHERE jobs.job_id = $1;
 
+-- name: jobs_by_id
+SELECT
+    jobs.job_id, jobs.chain_id, jobs.environment, jobs.role, jobs.kind, jobs.idempotency_key, jobs.request,
+    jobs.generation, jobs.has_live_lineage, jobs.created_at
+FROM coordination.jobs AS jobs
+WHERE jobs.job_id = ANY ($1::uuid[]);
+
+-- name: progress
+-- How far each has come, for those who wait for it.
+SELECT jobs.job_id, jobs.state, jobs.result, jobs.last_error, jobs.updated_at
+FROM coordination.jobs AS jobs
+WHERE jobs.chain_id = $1 AND jobs.environment = $2 AND jobs.job_id = ANY ($3::uuid[]);
+
 -- name: attempts_of_job
 SELECT
     attempts.attempt_number, attempts.generation, attempts.state, attempts.started_at, attempts.ended_at,
@@ -88,3 +101,8 @@ LIMIT $5;
 SELECT state, count(*) AS jobs FROM coordination.jobs
 WHERE chain_id = $1 AND environment = $2
 GROUP BY state;
+
+-- name: count_by_kind
+SELECT kind, state, count(*) AS jobs FROM coordination.jobs
+WHERE chain_id = $1 AND environment = $2
+GROUP BY kind, state;

@@ -257,3 +257,31 @@ SELECT
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now())), 0)::float8 AS oldest_due_seconds
 FROM coordination.outbox
 WHERE chain_id = $1 AND environment = $2;
+
+-- name: ages_by_role
+-- For a scrape: of a long queue only the oldest rows are looked at, and running attempts have an index of their own.
+WITH oldest AS (
+    SELECT outbox.job_id
+    FROM coordination.outbox AS outbox
+    WHERE outbox.chain_id = $1 AND outbox.environment = $2
+    ORDER BY outbox.job_id
+    LIMIT $3
+), waiting AS (
+    SELECT jobs.role, extract(epoch FROM now() - min(jobs.run_at))::float8 AS seconds
+    FROM oldest
+    JOIN coordination.jobs AS jobs ON jobs.job_id = oldest.job_id
+    WHERE jobs.state IN ('queued', 'retry') AND jobs.run_at <= now()
+    GROUP BY jobs.role
+), running AS (
+    SELECT jobs.role, extract(epoch FROM clock_timestamp() - min(attempts.started_at))::float8 AS seconds
+    FROM coordination.attempts AS attempts
+    JOIN coordination.jobs AS jobs ON jobs.job_id = attempts.job_id
+    WHERE attempts.state = 'running' AND jobs.chain_id = $1 AND jobs.environment = $2
+    GROUP BY jobs.role
+)
+SELECT
+    coalesce(waiting.role, running.role) AS role,
+    coalesce(waiting.seconds, 0) AS waiting_seconds, coalesce(running.seconds, 0) AS running_seconds
+FROM waiting
+FULL JOIN running ON running.role = waiting.role
+ORDER BY 1;

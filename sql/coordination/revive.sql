@@ -5,7 +5,8 @@ SELECT set_config('tayho.operation', 'revive', true);
 -- name: revive
 -- The chain took back what ended the job (TX-6): its lineage lives again, and so does the job, in the same transaction.
 -- A job that an operator replayed meanwhile and that owns no nonce yet takes the old lineage up instead of a second one;
--- who owns another already, whom an operator wants ended, and who ended for a reason of its own is left alone. Needs
+-- who owns another already, whom an operator wants ended, who ended for a reason of its own, and a batch whose children went
+-- elsewhere meanwhile is left alone. Needs
 -- `lock_jobs` before it: its snapshot must be younger than whatever it waited for.
 WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::jsonb[]) AS a (job_id, detail)
@@ -16,6 +17,13 @@ without_lineage AS (
     JOIN coordination.jobs AS jobs USING (job_id)
     WHERE NOT jobs.has_live_lineage AND jobs.cancel_requested_at IS NULL AND jobs.archived_at IS NULL
         AND jobs.state IN ('completed', 'dead', 'queued', 'retry', 'processing')
+        AND (
+            jobs.batch_children IS NULL
+            OR jobs.batch_children = (
+                SELECT count(*) FROM coordination.jobs AS children
+                WHERE children.batch_job_id = jobs.job_id AND children.archived_at IS NULL
+            )
+        )
     ORDER BY jobs.job_id
     FOR UPDATE OF jobs
 ),

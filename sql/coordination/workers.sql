@@ -4,8 +4,13 @@ INSERT INTO coordination.workers
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: heartbeat^
--- Answers what operators want of this worker: to drain, to leave roles alone, to stop jobs that it holds ($2).
-UPDATE coordination.workers AS workers SET heartbeat_at = clock_timestamp()
+-- Answers what operators want of this worker: to take nothing new, to leave roles alone, to stop jobs that it holds ($2).
+-- And notes what it says of itself: that it was told to end ($3), that it took nothing new and has nothing in hand ($4).
+UPDATE coordination.workers AS workers
+SET heartbeat_at = clock_timestamp(),
+    draining = workers.draining OR $3,
+    stopping_at = CASE WHEN $3 THEN coalesce(workers.stopping_at, clock_timestamp()) ELSE workers.stopping_at END,
+    drained_at = CASE WHEN workers.draining AND $4 THEN coalesce(workers.drained_at, clock_timestamp()) END
 WHERE workers.worker_id = $1
 RETURNING
     workers.draining,
@@ -17,9 +22,6 @@ RETURNING
         SELECT jobs.job_id FROM coordination.jobs AS jobs
         WHERE jobs.job_id = ANY ($2::uuid[]) AND jobs.attempt_worker_id = $1 AND jobs.cancel_requested_at IS NOT NULL
     ) AS unwanted;
-
--- name: drain!
-UPDATE coordination.workers SET draining = true WHERE worker_id = $1;
 
 -- name: stop!
 UPDATE coordination.workers SET draining = true, stopped_at = clock_timestamp() WHERE worker_id = $1;

@@ -49,6 +49,10 @@ CREATE TABLE coordination.jobs (
     has_live_lineage boolean NOT NULL DEFAULT false,
     -- Somebody wants the job ended. From here on no nonce is allocated and no attempt begins (DLV-15).
     cancel_requested_at timestamptz,
+    -- The job that carries this one out; null where it goes by itself, and while it waits for one (INT-4).
+    batch_job_id uuid,
+    -- How many jobs this one carries: all of them, or its replay is refused (INT-7). Null of every other job.
+    batch_children integer CHECK (batch_children > 0),
     -- What waits for a person. Of its own, because an index on `state` would make every change of state write every index.
     set_aside boolean NOT NULL GENERATED ALWAYS AS (state IN ('dead', 'quarantined')) STORED,
     result jsonb,
@@ -74,7 +78,11 @@ CREATE TABLE coordination.jobs (
     CONSTRAINT jobs_ended CHECK (
         (ended_at IS NOT NULL) = (state IN ('completed', 'not_actionable', 'quarantined', 'dead'))
     ),
-    CONSTRAINT jobs_archived_ended CHECK (archived_at IS NULL OR ended_at IS NOT NULL)
+    CONSTRAINT jobs_archived_ended CHECK (archived_at IS NULL OR ended_at IS NOT NULL),
+    -- I10: a child is under one parent, or waits for one.
+    CONSTRAINT jobs_batched CHECK (
+        (state <> 'batched' OR batch_job_id IS NOT NULL) AND (state <> 'pending_batch' OR batch_job_id IS NULL)
+    )
 ) WITH (
     -- Room for one change of every job of a page at once; then the page has room again, and no change writes an index.
     fillfactor = 50,
@@ -82,6 +90,7 @@ CREATE TABLE coordination.jobs (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.05
 );
+CREATE INDEX jobs_of_batch ON coordination.jobs (batch_job_id) WHERE batch_job_id IS NOT NULL;
 CREATE INDEX jobs_set_aside ON coordination.jobs (chain_id, environment, job_id) WHERE set_aside;
 
 CREATE TRIGGER jobs_transition_on_insert BEFORE INSERT ON coordination.jobs
@@ -128,6 +137,33 @@ FOR EACH STATEMENT EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER jobs_fence_grows BEFORE UPDATE OF attempt_number, generation ON coordination.jobs
 FOR EACH ROW WHEN (NEW.attempt_number < OLD.attempt_number OR NEW.generation < OLD.generation)
 EXECUTE FUNCTION tayho.refuse_change();
+
+-- A batch that ends without an effect ends what it carried, whoever ends it and how: no child waits for ever (I8, INT-7).
+CREATE FUNCTION coordination.end_children() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE coordination.jobs AS jobs
+    SET state = 'dead', ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+        last_error = jsonb_build_object(
+            'type', 'BatchEnded',
+            'message', format('batch %s ended %s, and with it what it carried', NEW.job_id, NEW.state),
+            'batch_job_id', NEW.job_id, 'batch_ended', coalesce(NEW.result, NEW.last_error)
+        )
+    WHERE jobs.job_id = ANY (
+        ARRAY(
+            SELECT children.job_id FROM coordination.jobs AS children
+            WHERE children.batch_job_id = NEW.job_id AND children.state = 'batched'
+            ORDER BY children.job_id
+            FOR UPDATE
+        )
+    );
+    RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_children_end AFTER UPDATE ON coordination.jobs
+FOR EACH ROW WHEN (
+    NEW.batch_children IS NOT NULL AND NEW.state IN ('dead', 'not_actionable', 'quarantined')
+    AND OLD.state IS DISTINCT FROM NEW.state
+) EXECUTE FUNCTION coordination.end_children();
 
 -- The promise, made in the job's own transaction, that the job will be delivered. Gone with the end of the job.
 CREATE TABLE coordination.outbox (
@@ -216,6 +252,11 @@ INSERT INTO tayho.transitions (table_name, from_state, to_state, operation) VALU
 ('coordination.jobs', 'confirming', 'completed', NULL),
 ('coordination.jobs', 'confirming', 'retry', NULL),
 ('coordination.jobs', 'confirming', 'dead', NULL),
+('coordination.jobs', 'batched', 'completed', NULL),
+('coordination.jobs', 'batched', 'dead', NULL),
+('coordination.jobs', 'dead', 'pending_batch', 'release'),
+('coordination.jobs', 'completed', 'batched', 'restore'),
+('coordination.jobs', 'dead', 'batched', 'restore'),
 ('coordination.jobs', 'dead', 'queued', 'replay'),
 ('coordination.jobs', 'completed', 'retry', 'revive'),
 ('coordination.jobs', 'dead', 'retry', 'revive'),

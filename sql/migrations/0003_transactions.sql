@@ -67,11 +67,17 @@ CREATE TABLE transactions.lineages (
     to_address bytea NOT NULL CHECK (octet_length(to_address) = 20),
     value_wei numeric(78, 0) NOT NULL,
     call_data bytea NOT NULL CHECK (octet_length(call_data) <= 131072),
+    -- What its kind asks for at least, whatever a node estimates; 0 where the estimate is enough.
+    gas_limit_min bigint NOT NULL DEFAULT 0 CHECK (gas_limit_min >= 0),
+    -- Its kind reads the receipt's logs: without what they must say, nothing ends (hold `result_missing`).
+    needs_result boolean NOT NULL DEFAULT false,
     state text NOT NULL,
     state_reason text,
     -- Why an open lineage does not move by itself; null while it does. Shown, counted and alerted on (I8).
     hold text CONSTRAINT lineages_hold CHECK (
-        hold IN ('fee_capped', 'replacements_spent', 'underfunded', 'limits', 'refused', 'nonce_used')
+        hold IN (
+            'fee_capped', 'replacements_spent', 'underfunded', 'limits', 'refused', 'nonce_used', 'result_missing'
+        )
     ),
     hold_reason text,
     held_at timestamptz,
@@ -129,14 +135,14 @@ FOR EACH ROW WHEN (
 ) EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER lineages_identity_immutable
 BEFORE UPDATE OF lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, to_address, value_wei,
-    call_data
+    call_data, gas_limit_min, needs_result
 ON transactions.lineages
 FOR EACH ROW WHEN (
     (OLD.lineage_id, OLD.purpose, OLD.job_id, OLD.chain_id, OLD.signer, OLD.world, OLD.nonce, OLD.call_hash,
-     OLD.to_address, OLD.value_wei, OLD.call_data)
+     OLD.to_address, OLD.value_wei, OLD.call_data, OLD.gas_limit_min, OLD.needs_result)
     IS DISTINCT FROM
     (NEW.lineage_id, NEW.purpose, NEW.job_id, NEW.chain_id, NEW.signer, NEW.world, NEW.nonce, NEW.call_hash,
-     NEW.to_address, NEW.value_wei, NEW.call_data)
+     NEW.to_address, NEW.value_wei, NEW.call_data, NEW.gas_limit_min, NEW.needs_result)
 ) EXECUTE FUNCTION tayho.refuse_change();
 CREATE TRIGGER lineages_kept BEFORE DELETE ON transactions.lineages
 FOR EACH ROW EXECUTE FUNCTION tayho.refuse_change();

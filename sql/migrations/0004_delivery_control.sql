@@ -34,7 +34,7 @@ CREATE TABLE coordination.operator_actions (
     action_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     chain_id bigint NOT NULL,
     environment text NOT NULL,
-    action text NOT NULL CHECK (action IN ('replay', 'cancel', 'pause', 'resume', 'limit')),
+    action text NOT NULL CHECK (action IN ('replay', 'cancel', 'pause', 'resume', 'limit', 'release')),
     actor text NOT NULL CHECK (length(actor) BETWEEN 1 AND 128),
     -- The jobs it touched, at most a page of a bulk operation; empty where it touched none by name.
     job_ids uuid[] NOT NULL DEFAULT '{}',

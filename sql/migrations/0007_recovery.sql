@@ -57,7 +57,7 @@ CREATE TABLE transactions.findings (
     kind text NOT NULL CHECK (
         kind IN (
             'foreign_nonce', 'dropped_mempool', 'low_balance', 'underfunded', 'funded', 'blocked', 'unblocked', 'delegated',
-            'undelegated', 'superseded', 'revival_conflict', 'world_adopted', 'world_restarted'
+            'undelegated', 'superseded', 'revival_conflict', 'world_adopted', 'world_restarted', 'result_missing'
         )
     ),
     detail jsonb NOT NULL,

@@ -32,3 +32,8 @@ INSERT INTO tayho.schema_migrations (version, name, checksum) VALUES ($1, $2, $3
 
 -- name: version$
 SELECT coalesce(max(version), 0) FROM tayho.schema_migrations;
+
+-- name: is_owner$
+-- Whether this session may do with the schema what its owner may: the owner, a member of it, a superuser.
+SELECT pg_has_role(session_user, namespace.nspowner, 'MEMBER') FROM pg_namespace AS namespace
+WHERE namespace.nspname = 'tayho';

@@ -14,3 +14,7 @@ COMMIT;
 
 -- name: rollback!
 ROLLBACK;
+
+-- name: renew_plans!
+-- Each statement is planned again at its next use, and each foreign key's look-up; what is prepared stays prepared.
+DISCARD PLANS;

@@ -93,3 +93,48 @@ told AS (
     FROM released
 )
 SELECT released.lineage_id, released.was_held_by FROM released;
+
+-- name: hold_for_missing_result
+-- Mined and deep enough, but its logs do not say what they must: nothing ends, and a person is told, once a reason.
+WITH asked AS (
+    SELECT a.*
+    FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bigint[]) AS a (lineage_id, reason, tx_hash, block_number)
+),
+open_ones AS (
+    SELECT lineages.lineage_id, asked.reason, asked.tx_hash, asked.block_number
+    FROM asked
+    JOIN transactions.lineages AS lineages USING (lineage_id)
+    WHERE lineages.state IN ('signed', 'broadcast')
+        AND (lineages.hold IS DISTINCT FROM 'result_missing' OR lineages.hold_reason <> asked.reason)
+    ORDER BY lineages.lineage_id
+    FOR UPDATE OF lineages
+),
+held AS (
+    UPDATE transactions.lineages AS lineages
+    SET hold = 'result_missing', hold_reason = open_ones.reason, held_at = clock_timestamp(),
+        -- A block has it: it takes no room in its lane, and should the block vanish, so does the hold.
+        included_block_number = open_ones.block_number
+    FROM open_ones
+    WHERE lineages.lineage_id = open_ones.lineage_id
+    RETURNING lineages.lineage_id, lineages.job_id, lineages.chain_id, lineages.signer, lineages.nonce,
+        open_ones.reason, open_ones.tx_hash, open_ones.block_number
+),
+told AS (
+    INSERT INTO transactions.events (lineage_id, job_id, kind, tx_hash, detail)
+    SELECT
+        held.lineage_id, held.job_id, 'held', held.tx_hash,
+        jsonb_build_object('hold', 'result_missing', 'reason', held.reason, 'block_number', held.block_number)
+    FROM held
+),
+found AS (
+    INSERT INTO transactions.findings (chain_id, signer, kind, detail, found_by)
+    SELECT
+        held.chain_id, held.signer, 'result_missing',
+        jsonb_build_object(
+            'lineage_id', held.lineage_id, 'job_id', held.job_id, 'nonce', held.nonce, 'reason', held.reason,
+            'tx_hash', '0x' || encode(held.tx_hash, 'hex'), 'block_number', held.block_number
+        ),
+        $5
+    FROM held
+)
+SELECT held.lineage_id, held.job_id, held.reason FROM held;

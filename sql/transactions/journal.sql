@@ -2,8 +2,10 @@
 -- The nonces are taken from the fence and numbered here, in one statement: contiguous whatever was asked for (I5).
 WITH asked AS (
     SELECT a.*
-    FROM unnest($4::uuid[], $5::uuid[], $6::bytea[], $7::bytea[], $8::bytea[], $9::numeric[], $10::bytea[])
-        WITH ORDINALITY AS a (lineage_id, job_id, signer, call_hash, to_address, value_wei, call_data, place)
+    FROM unnest($4::uuid[], $5::uuid[], $6::bytea[], $7::bytea[], $8::bytea[], $9::numeric[], $10::bytea[],
+                $11::bigint[], $12::boolean[])
+        WITH ORDINALITY AS a (lineage_id, job_id, signer, call_hash, to_address, value_wei, call_data, gas_limit_min,
+                              needs_result, place)
 ),
 counted AS (
     SELECT asked.signer, count(*) AS nonces FROM asked GROUP BY asked.signer
@@ -16,11 +18,12 @@ advanced AS (
 )
 INSERT INTO transactions.lineages
     (lineage_id, purpose, job_id, chain_id, signer, world, nonce, call_hash, environment, role, to_address,
-     value_wei, call_data, state)
+     value_wei, call_data, gas_limit_min, needs_result, state)
 SELECT
     asked.lineage_id, 'call', asked.job_id, $1, asked.signer, advanced.world,
     advanced.nonce_first + row_number() OVER (PARTITION BY asked.signer ORDER BY asked.place) - 1,
-    asked.call_hash, $2, $3, asked.to_address, asked.value_wei, asked.call_data, 'allocated'
+    asked.call_hash, $2, $3, asked.to_address, asked.value_wei, asked.call_data, asked.gas_limit_min,
+    asked.needs_result, 'allocated'
 FROM asked
 JOIN advanced USING (signer)
 RETURNING lineage_id, job_id, signer, nonce;
@@ -28,7 +31,8 @@ RETURNING lineage_id, job_id, signer, nonce;
 -- name: live_of_job^
 SELECT
     lineages.lineage_id, lineages.purpose, lineages.job_id, lineages.chain_id, lineages.signer, lineages.nonce,
-    lineages.call_hash, lineages.to_address, lineages.value_wei, lineages.call_data, lineages.state,
+    lineages.call_hash, lineages.to_address, lineages.value_wei, lineages.call_data, lineages.gas_limit_min,
+    lineages.state,
     (
         SELECT members.tx_hash FROM transactions.members AS members
         WHERE members.lineage_id = lineages.lineage_id

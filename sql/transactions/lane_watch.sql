@@ -28,7 +28,7 @@ LEFT JOIN LATERAL (
     WHERE lineages.chain_id = lanes.chain_id AND lineages.signer = lanes.signer
         AND lineages.state IN ('allocated', 'signed', 'broadcast') AND lineages.included_block_number IS NULL
 ) AS flying ON true
-WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3
+WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3 AND lanes.state <> 'retired'
 ORDER BY lanes.signer;
 
 -- name: observe_lanes

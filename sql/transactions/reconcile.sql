@@ -17,7 +17,7 @@ claimed AS (
 SELECT
     claimed.lineage_id, claimed.purpose, claimed.signer, claimed.nonce, claimed.state, claimed.included_block_number,
     CASE WHEN claimed.disowned_at IS NULL THEN claimed.job_id END AS job_id,
-    claimed.disowned_at IS NOT NULL AND claimed.cancel_requested_at IS NOT NULL AS is_unwanted,
+    claimed.disowned_at IS NOT NULL AND claimed.cancel_requested_at IS NOT NULL AS is_unwanted, claimed.needs_result,
     members.tx_hash, members.member_number, members.state AS member_state,
     members.is_cancellation, members.transaction_type, members.gas_limit, members.max_fee_per_gas_wei,
     members.max_priority_fee_per_gas_wei
@@ -40,8 +40,8 @@ FROM due
 WHERE lineages.lineage_id = due.lineage_id
 RETURNING
     lineages.lineage_id, lineages.purpose, lineages.job_id, lineages.chain_id, lineages.signer, lineages.nonce,
-    lineages.call_hash, lineages.to_address, lineages.value_wei, lineages.call_data, lineages.state,
-    NULL::bytea AS active_tx_hash;
+    lineages.call_hash, lineages.to_address, lineages.value_wei, lineages.call_data, lineages.gas_limit_min,
+    lineages.state, NULL::bytea AS active_tx_hash;
 
 -- name: note_inclusion!
 WITH changed AS (

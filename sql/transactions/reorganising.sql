@@ -132,6 +132,7 @@ ended AS (
 SELECT
     ended.lineage_id, ended.tx_hash, ended.block_number, ended.block_hash, lineages.signer, lineages.nonce,
     lineages.state, CASE WHEN lineages.disowned_at IS NULL THEN lineages.job_id END AS job_id,
+    lineages.needs_result AND lineages.state = 'mined' AS had_result,
     EXISTS (
         SELECT FROM transactions.lineages AS others
         WHERE others.job_id = lineages.job_id AND others.lineage_id <> lineages.lineage_id

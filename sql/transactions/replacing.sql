@@ -39,7 +39,8 @@ standing AS (
 )
 SELECT
     standing.lineage_id, standing.purpose, standing.job_id, standing.chain_id, standing.signer, standing.nonce,
-    standing.call_hash, standing.to_address, standing.value_wei, standing.call_data, standing.state, standing.hold,
+    standing.call_hash, standing.to_address, standing.value_wei, standing.call_data, standing.gas_limit_min,
+    standing.state, standing.hold,
     standing.tx_hash, standing.tx_hash AS active_tx_hash, standing.member_number, standing.member_state,
     standing.is_cancellation, standing.transaction_type, standing.gas_limit, standing.max_fee_per_gas_wei,
     standing.max_priority_fee_per_gas_wei, standing.is_lowest, coalesce(standing.is_overdue, false) AS is_overdue,

@@ -15,7 +15,7 @@ WHERE pools.chain_id = $1 AND pools.environment = $2 AND pools.role = $3;
 
 -- name: lock_lanes
 SELECT lanes.signer, lanes.next_nonce FROM transactions.lanes AS lanes
-WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3
+WHERE lanes.chain_id = $1 AND lanes.environment = $2 AND lanes.role = $3 AND lanes.state <> 'retired'
 ORDER BY lanes.signer
 FOR UPDATE;
 

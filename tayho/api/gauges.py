@@ -9,7 +9,8 @@ from attrs import frozen
 
 from rpc.member_status import MemberStatus
 from storage.errors import StorageError
-from tayho.coordination.types import Backlog
+from tayho.coordination.types import Backlog, RoleAges
+from tayho.intents.types import LineLook
 from tayho.observability import Metrics
 from tayho.observability.transaction_instruments import LaneGauges
 from tayho.transactions.module import LaneLine, PoolLook
@@ -46,9 +47,12 @@ class Gauges:
     pool: Pool
     is_draining: Callable[[], bool]
     backlog: Callable[[], Awaitable[Backlog]]
+    ages: Callable[[], Awaitable[Sequence[RoleAges]]]
     endpoints: Callable[[], Sequence[MemberStatus]]
     # None where no role signs.
     lanes: Lanes | None
+    # None where no intents are relayed.
+    line: Callable[[], Awaitable[LineLook]] | None = None
 
     async def refresh(self) -> None:
         """Bring every gauge up to date. A source that is away makes its gauges NaN, and a gauge of its own 1."""
@@ -56,8 +60,11 @@ class Gauges:
         self.metrics.show_database_pool(size_max=self.pool.pool_size, open_now=self.pool.size, idle=self.pool.idle)
         self.metrics.show_endpoints(self.endpoints())
         await self._refresh("outbox", self._outbox, self.metrics.forget_outbox)
+        await self._refresh("ages", self._ages, self.metrics.forget_ages)
         if self.lanes is not None:
             await self._refresh("lanes", self._lanes, self._forget_lanes)
+        if self.line is not None:
+            await self._refresh("line", self._line, self.metrics.intents.forget_line)
 
     async def _refresh(self, source: str, read: Callable[[], Awaitable[None]], forget: Callable[[], None]) -> None:
         fresh = False
@@ -79,6 +86,10 @@ class Gauges:
             rows=backlog.rows, unpublished=backlog.unpublished, oldest_due_seconds=backlog.oldest_due_seconds
         )
 
+    async def _ages(self) -> None:
+        ages = await self.ages()
+        self.metrics.show_ages((one.role, one.waiting_seconds, one.running_seconds) for one in ages)
+
     async def _lanes(self) -> None:
         if self.lanes is None:
             return
@@ -87,13 +98,17 @@ class Gauges:
         halts = await self.lanes.halts()
         self.metrics.forget_lanes()
         for lane in lanes:
-            is_open = lane.state == "open"
-            self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, is_open=is_open)
+            self.metrics.show_lane(lane.signer, in_flight=lane.in_flight, next_nonce=lane.next_nonce, state=lane.state)
         self.metrics.show_lineages_open(open_lineages)
         self.metrics.show_halts_open(len(halts))
         if self.lanes.pool is not None:
             found = await self.lanes.pool()
             self.metrics.transactions.show({lane.signer: _gauges_of(lane) for lane in found.lanes}, found.lineages)
+
+    async def _line(self) -> None:
+        if self.line is not None:
+            found = await self.line()
+            self.metrics.intents.show_line(waiting=found.waiting, oldest_seconds=found.oldest_seconds)
 
     def _forget_lanes(self) -> None:
         self.metrics.forget_lanes()

@@ -36,11 +36,13 @@ class Health:
         refresh: Callable[[], Awaitable[None]],
         render: Callable[[], bytes],
         beside: Sequence[HTTPRouteHandler] = (),
+        show: Callable[[Readiness], None] = lambda _readiness: None,
     ) -> None:
-        """`refresh` brings the gauges of `render` up to date before a scrape; a late one is not waited for. `beside`
-        are routes that are served at the same address."""
+        """`refresh` brings the gauges of `render` up to date before a scrape; a late one is not waited for. `show` is
+        told the readiness at each scrape. `beside` are routes that are served at the same address."""
         self._heart = heart
         self._render = render
+        self._show = show
         self._readiness = SharedAnswer(
             never_raising(readiness), kept_seconds=KEPT_SECONDS, deadline_seconds=DEADLINE_SECONDS
         )
@@ -79,6 +81,7 @@ class Health:
 
         @get("/metrics")
         async def metrics() -> Response[bytes]:
+            self._show(await self._readiness.get() or UNANSWERED)
             await self._refreshed.get()
             return Response(self._render(), media_type=CONTENT_TYPE_PLAIN_0_0_4, headers=_NEVER_STORED)
 

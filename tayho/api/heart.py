@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 BEAT_SECONDS = 1.0
@@ -16,14 +18,17 @@ class Heart:
     the server answers, and the nursery of the work has ended or hangs in its clean-up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, observe_late: Callable[[float], None] = lambda _seconds: None) -> None:
+        """`observe_late` is told at each beat by how many seconds it was late."""
         self._beaten_at = trio.current_time()
+        self._observe_late = observe_late
 
     async def beat(self) -> None:
         """Beat until cancelled."""
         while True:
             self._beaten_at = trio.current_time()
             await trio.sleep(BEAT_SECONDS)
+            self._observe_late(self.silent_seconds - BEAT_SECONDS)
 
     @property
     def silent_seconds(self) -> float:

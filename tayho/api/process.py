@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import structlog
@@ -14,6 +14,8 @@ from rpc.errors import RpcError
 from rpc.methods import block_number
 from storage.errors import StorageError
 from storage.migrations import schema_problem
+from tayho.api.engine.process import ROLE as ENGINE
+from tayho.api.engine.process import engine_face, engine_reasons
 from tayho.api.gauges import Gauges, Lanes
 from tayho.api.health import Health
 from tayho.api.heart import Heart
@@ -22,7 +24,7 @@ from tayho.api.readiness import Readiness, Reason
 from tayho.api.serving import listening, serve_http
 from tayho.coordination.module import Explainer
 from tayho.coordination.types import FAIR_SHARE
-from tayho.parts import Parts
+from tayho.parts import Parts, Served
 from tayho.transactions.module import pool_look
 from tayho.transactions.types import Halt
 
@@ -30,15 +32,37 @@ log = structlog.get_logger("tayho.api")
 
 
 @asynccontextmanager
-async def health_face(parts: Parts) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-    """Listen on HTTP_BIND from now on; the task that is yielded answers. Raises BindRefused."""
-    heart = Heart()
+async def process_face(parts: Parts) -> AsyncGenerator[Served]:
+    """What a process of these roles shows to the outside. Raises EnvironmentRefused."""
+    async with AsyncExitStack() as opened:
+        faces = [await opened.enter_async_context(health_face(parts))]
+        if ENGINE in parts.settings.roles:
+            faces.append(await opened.enter_async_context(engine_face(parts)))
+
+        async def serve() -> None:
+            async with trio.open_nursery() as tasks:
+                for face in faces:
+                    tasks.start_soon(face.serve)
+
+        async def ended() -> None:
+            for face in faces:
+                await face.ended()
+
+        yield Served(serve, ended)
+
+
+@asynccontextmanager
+async def health_face(parts: Parts) -> AsyncGenerator[Served]:
+    """Listen on HTTP_BIND from now on. Raises BindRefused."""
+    instruments = parts.metrics.process
+    heart = Heart(instruments.observe_loop)
     health = Health(
         heart,
         partial(readiness_of, parts),
         _gauges(parts).refresh,
         parts.metrics.render,
         [explain_route(_explainer(parts).explain)],
+        show=lambda found: instruments.show_readiness(reason.check for reason in found.reasons),
     )
     async with listening(parts.settings.http_bind) as sockets:
 
@@ -50,18 +74,29 @@ async def health_face(parts: Parts) -> AsyncGenerator[Callable[[], Awaitable[Non
                 tasks.start_soon(partial(serve_http, health.app, sockets, shutdown=trio.sleep_forever))
                 log.info("http_listening", bind=str(sockets.bind))
 
-        yield serve
+        # Probes are never waited for.
+        yield Served(serve, trio.lowlevel.checkpoint)
 
 
 async def readiness_of(parts: Parts) -> Readiness:
     """Every reason why this process should get no work now (OPS-4)."""
-    reasons = [Reason("drain", f"draining: {parts.drain.reason}")] if parts.drain.requested else []
+    reasons = _drain_reasons(parts)
     reasons += await _database_reasons(parts)
     reasons += [Reason("redis", problem) for problem in await parts.resources.redis.check()]
+    reasons += await engine_reasons(parts)
     if parts.transactions is not None:
         reasons += await _chain_reasons(parts)
         reasons += await halt_reasons(parts.transactions.halts, parts.settings.signing_role or "ROLE")
     return Readiness(tuple(reasons), await _warnings(parts))
+
+
+def _drain_reasons(parts: Parts) -> list[Reason]:
+    if parts.drain.requested:
+        return [Reason("drain", f"draining: {parts.drain.reason}")]
+    if parts.coordination.is_drained:
+        undrain = f"tayho jobs undrain {parts.settings.instance_id}"
+        return [Reason("drain", f"an operator drained this instance: `{undrain}` lets it take work again")]
+    return []
 
 
 async def _database_reasons(parts: Parts) -> list[Reason]:
@@ -119,10 +154,12 @@ def _gauges(parts: Parts) -> Gauges:
     return Gauges(
         metrics=parts.metrics,
         pool=parts.resources.database,
-        is_draining=lambda: parts.drain.requested,
+        is_draining=lambda: parts.drain.requested or parts.coordination.is_drained,
         backlog=parts.coordination.backlog,
+        ages=parts.coordination.ages_by_role,
         endpoints=parts.resources.reads.status,
         lanes=None if engine is None else Lanes(engine.lanes, engine.open_lineages, engine.halts, pool=pool),
+        line=None if parts.relaying is None else parts.relaying.line.look,
     )
 
 

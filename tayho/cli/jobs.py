@@ -13,7 +13,16 @@ from rich.table import Table
 
 from tayho.cli.job_control import cancel, replay
 from tayho.cli.job_evidence import evidence
+from tayho.cli.job_instances import drain, instances, undrain
+from tayho.cli.job_keys import key_retire_check
 from tayho.cli.job_questions import dead, explain
+from tayho.cli.job_signers import (
+    signer_drain,
+    signer_pool_add,
+    signer_pool_rotate,
+    signer_retire_check,
+    signer_undrain,
+)
 from tayho.cli.opened import opened_database
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
 from tayho.config import load_settings
@@ -87,5 +96,8 @@ def inspect(job_id: UUID, *, as_json: bool) -> None:
         Console().print_json(json.dumps(whole))
 
 
-for _command in (explain, evidence, dead, replay, cancel):
+_OF_JOBS = (explain, evidence, dead, replay, cancel)
+_OF_INSTANCES = (instances, drain, undrain)
+_OF_SIGNERS = (signer_drain, signer_undrain, signer_retire_check, signer_pool_rotate, signer_pool_add)
+for _command in (*_OF_JOBS, *_OF_INSTANCES, *_OF_SIGNERS, key_retire_check):
     jobs_group.add_command(_command)

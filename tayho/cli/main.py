@@ -11,14 +11,17 @@ import click
 # Loaded only when asked for: `tayho --help` must not wait for a database driver.
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "run": ("tayho.cli.run", "run_command", "Run this process as one or more roles."),
+    "health": ("tayho.cli.health", "health_command", "Ask the running process whether it is alive, or ready."),
     "config": ("tayho.cli.config", "config_group", "Look at the effective configuration."),
     "db": ("tayho.cli.db", "db_group", "Make and check the schema."),
     "jobs": ("tayho.cli.jobs", "jobs_group", "Look at jobs, explain, replay and cancel them."),
     "queues": ("tayho.cli.queues", "queues_group", "Pause and resume roles and kinds."),
     "limits": ("tayho.cli.limits", "limits_group", "Limit what one key (a tenant, an account) may have at once."),
     "schedules": ("tayho.cli.schedules", "schedules_group", "Look at recurring jobs."),
+    "findings": ("tayho.cli.findings", "findings_command", "See what keeps kinds from finding work."),
     "world": ("tayho.cli.world", "world_group", "Say which chain a halted pool goes on with."),
     "tx": ("tayho.cli.tx", "tx_group", "Look at transactions, raise their fees and cancel them."),
+    "intents": ("tayho.cli.intents", "intents_group", "Look at intents and batches, and let a dead batch's go."),
     "lanes": ("tayho.cli.lanes", "lanes_command", "Look at the nonce lanes."),
     "rpc": ("tayho.cli.rpc", "rpc_group", "Look at the endpoints for reads."),
     "dev": ("tayho.cli.dev", "dev_command", "Bring up a complete local stack until Ctrl-C."),

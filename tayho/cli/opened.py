@@ -34,6 +34,13 @@ def says_who(command: F) -> F:
     return click.option("--actor", default=_login_name, show_default=False, help=told)(command)
 
 
+def names_operator(command: F) -> F:
+    """The same for an act that takes something out of work: nobody is guessed (OPS-9)."""
+    told = "Who does this, for the record."
+    option = click.option("--actor", envvar="OPERATOR_ID", required=True, show_envvar=True, help=told)
+    return option(command)
+
+
 def deed_of(actor: str, reason: str = "") -> Deed:
     """Who and why, or a usage error that names what is wrong with either."""
     try:

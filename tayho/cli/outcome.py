@@ -15,13 +15,15 @@ from nursery.supervise import TaskCrashed
 from storage.errors import StorageError
 from storage.migration_files import MigrationError
 from tayho.config import ConfigurationRefused
+from tayho.identities.making import IdentityRefused
 from tayho.local.process import LocalProcessFailed, ToolMissing
 from tayho.refusals import EnvironmentRefused
 
 EXIT_FAILED = 1
 EXIT_CONFIGURATION = 2
 EXIT_ENVIRONMENT = 3
-# A cancellation was recorded, and its worker has not stopped the handler within --wait.
+# The act is recorded and stands, and what it asks for is not there within the time given: a handler that still runs, a
+# process that is not drained, a lane that still has transactions open.
 EXIT_UNACKNOWLEDGED = 4
 
 P = ParamSpec("P")
@@ -39,7 +41,7 @@ def ends_clearly(command: Callable[P, T]) -> Callable[P, T]:
             _end(EXIT_CONFIGURATION, "configuration", error.lines())
         except EnvironmentRefused as error:
             _end(EXIT_ENVIRONMENT, "environment", error.problems)
-        except (ToolMissing, LocalProcessFailed, MigrationError, StorageError) as error:
+        except (ToolMissing, LocalProcessFailed, MigrationError, StorageError, IdentityRefused) as error:
             _end(EXIT_ENVIRONMENT, "environment", [str(error)])
         except TaskCrashed as error:
             _end(EXIT_FAILED, "crashed", [f"{error} Cause: {error.__cause__!r}"])

@@ -7,7 +7,8 @@ import os
 import click
 import structlog
 
-from tayho.api.process import health_face
+from nursery.signals import act_as_init
+from tayho.api.process import process_face
 from tayho.cli.outcome import ends_clearly, run_trio
 from tayho.config import load_settings
 from tayho.custody.module import harden_process
@@ -31,10 +32,11 @@ def run_command(roles: tuple[str, ...]) -> None:
     # Before the first key is read: what is in memory then must not reach a core file or another process.
     hardening = harden_process()
     settings = load_settings(os.environ, roles)
+    act_as_init(starts_children=settings.is_local_mode)
     configure_logging(settings.log_format)
     if not (hardening.core_dumps_off and hardening.not_dumpable):
         log.warning("not_hardened", applied=str(hardening))
     arm_from(os.environ, settings.environment)
     for warning in settings.warnings:
         log.warning("configuration", warning=warning)
-    run_trio(run, settings, load_kinds(), health_face)
+    run_trio(run, settings, load_kinds(), process_face)

@@ -5,29 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, NoReturn, TypeAlias
 
 import click
 
-from nursery.asyncio_bridge import open_bridge
 from rpc.errors import RpcError
-from rpc.pool import ReadPool
-from storage.database import Database
-from storage.delivery import DeliveryQueue
-from tayho.cli.opened import deed_of, says_who
+from tayho.cli.opened import deed_of, opened_database, says_who
+from tayho.cli.opened_chain import opened_chain, transaction_settings
 from tayho.cli.outcome import EXIT_FAILED, ends_clearly, run_trio
 from tayho.config import load_settings
-from tayho.config.database_url import database_url_from
-from tayho.coordination.module import Coordination
-from tayho.coordination.types import WorkerSettings
 from tayho.kernel.plain import plain
 from tayho.kernel.roles import ROLES
-from tayho.refusals import EnvironmentRefused
 from tayho.transactions.module import TransactionError, WorldActs, open_halts
-from tayho.transactions.types import ActDone, Halt, TransactionSettings
-from tayho.voters import truth_of, voter_problems
+from tayho.transactions.types import ActDone, Halt
 
 Act: TypeAlias = Literal["adopt", "restart"]
 
@@ -130,63 +120,11 @@ def _tell_halts(role: str, halts: list[Halt]) -> None:
 
 
 async def _halts(role: str) -> list[Halt]:
-    async with open_bridge(), _database() as database:
-        return await open_halts(database, _settings(role))
+    async with opened_database() as database:
+        return await open_halts(database, transaction_settings(load_settings(os.environ, ()), role))
 
 
 async def _act(act: Act, role: str, actor: str) -> ActDone:
-    async with _acts(role) as acts:
+    async with opened_chain() as chain:
+        acts = WorldActs(chain.database, chain.coordination, chain.truth, transaction_settings(chain.settings, role))
         return await (acts.adopt(actor) if act == "adopt" else acts.restart(actor))
-
-
-@asynccontextmanager
-async def _acts(role: str) -> AsyncGenerator[WorldActs]:
-    """The acts, over the database and the chain as a majority of RPC_READ_URLS has it."""
-    settings = load_settings(os.environ, ())
-    if not settings.rpc_read_urls:
-        raise EnvironmentRefused(["RPC_READ_URLS and RPC_URL are not set: there is no endpoint to ask"])
-    async with (
-        open_bridge(),
-        _database() as database,
-        ReadPool.open(
-            list(dict.fromkeys(settings.rpc_read_urls)),
-            chain_id=settings.chain_id,
-            cooldown_milliseconds=settings.rpc_circuit_cooldown_milliseconds,
-        ) as pool,
-    ):
-        problems = await voter_problems(settings, settings.rpc_read_urls, pool.members)
-        if problems:
-            raise EnvironmentRefused(problems)
-        workers = WorkerSettings(
-            roles=(),
-            concurrency=1,
-            lock_seconds=settings.queue_lock_seconds,
-            reconcile_seconds=settings.queue_reconcile_seconds,
-            attempts_max=settings.job_max_attempts,
-            poll_milliseconds=settings.outbox_poll_milliseconds,
-        )
-        coordination = Coordination(database, _no_queue, settings.chain_id, settings.environment, workers)
-        yield WorldActs(database, coordination, truth_of(pool.members), _settings(role))
-
-
-def _no_queue(role: str) -> DeliveryQueue:
-    raise LookupError(f"a command that delivers nothing asked for the queue of {role}")
-
-
-def _database() -> AbstractAsyncContextManager[Database]:
-    return Database.open(database_url_from(os.environ), pool_size=1, application_name="tayho cli")
-
-
-def _settings(role: str) -> TransactionSettings:
-    settings = load_settings(os.environ, ())
-    return TransactionSettings(
-        chain_id=settings.chain_id,
-        environment=settings.environment,
-        role=role,
-        confirmations=settings.tx_confirmations,
-        reconcile_seconds=settings.tx_reconcile_seconds,
-        lane_depth=settings.signer_lane_depth,
-        fee_wei_max=settings.tx_max_fee_per_gas_wei or 0,
-        reorg_lookback_blocks=settings.tx_reorg_lookback_blocks,
-        instance_id="tayho cli",
-    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Generic, TypeAlias, TypeVar
 
 from attrs import frozen
 
 from tayho.config.settings import Bind
+from tayho.kernel.address import Address, AddressRefused
 
 T = TypeVar("T")
+Network: TypeAlias = IPv4Network | IPv6Network
 
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,77}")
 _BIND = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]{2,45})\]|(?P<host>[A-Za-z0-9._-]{1,253})):(?P<port>[0-9]{1,5})")
@@ -98,6 +101,39 @@ def name(pattern: str, expected: str) -> Kind[str]:
 def bind() -> Kind[Bind]:
     """Host and port to listen on."""
     return Kind("host:port or [IPv6 address]:port", _read_bind, str)
+
+
+def address() -> Kind[Address]:
+    """An account or a contract."""
+    return Kind("0x and 40 hex digits, mixed case only as EIP-55", _read_address, str)
+
+
+def networks() -> Kind[tuple[Network, ...]]:
+    """Addresses and networks, each once."""
+    return Kind(
+        "addresses and networks such as 10.0.0.0/8 or fd00::/8, separated by commas or spaces",
+        _read_networks,
+        lambda found: ", ".join(map(str, found)),
+    )
+
+
+def _read_address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except AddressRefused as refused:
+        raise Unusable(quoted(text)) from refused
+
+
+def _read_networks(text: str) -> tuple[Network, ...]:
+    found: list[Network] = []
+    for part in filter(None, re.split(r"[,\s]+", text)):
+        try:
+            found.append(ip_network(part))
+        except ValueError as error:
+            raise Unusable(quoted(part)) from error
+    if not found:
+        raise Unusable("no network")
+    return tuple(dict.fromkeys(found))
 
 
 def _read_bind(text: str) -> Bind:

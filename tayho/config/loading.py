@@ -41,6 +41,8 @@ def load_settings(
         *_read_values(values, texts, situation),
         *_read_journal_keys(values, texts, situation),
         *rules.store_problems(values, texts, situation),
+        *rules.engine_problems(values, texts, situation),
+        *rules.batch_problems(values, texts),
         *rules.queue_problems(values),
         *rules.range_problems(values),
         *rules.voter_problems(values, situation),
@@ -96,7 +98,8 @@ def _read_journal_keys(values: Values, texts: Texts, situation: Situation) -> It
 
 
 def _wipe(values: Values) -> None:
-    for ring in (values.find(table.SIGNER_KEYS_VARIABLE), values.journal_keys):
+    held = (values.find(table.SIGNER_KEYS_VARIABLE), values.journal_keys, values.find(table.ENGINE_IDENTITY_KEY))
+    for ring in held:
         if ring is not None:
             ring.wipe()
 

@@ -17,6 +17,7 @@ from tayho.config.variable import Need
 from tayho.kernel.roles import ROLES
 
 LIVE = "live"
+ENGINE = "engine"
 VOTERS_MIN = 3
 SIGNERS_BY_DEFAULT = 2
 # Below a thousandth of a gwei a ceiling was most likely written in gwei.
@@ -47,6 +48,8 @@ class Situation:
                 return bool(self.signing_roles)
             case Need.RELAYER:
                 return "relayer" in self.roles
+            case Need.ENGINE:
+                return ENGINE in self.roles
 
     @property
     def holds_no_key(self) -> bool:
@@ -88,6 +91,28 @@ def store_problems(values: Values, texts: Texts, situation: Situation) -> Iterat
     if reason is not None:
         for missing in urls:
             yield Problem(missing.name, f"a URL, because {reason}", "nothing")
+
+
+def engine_problems(values: Values, texts: Texts, situation: Situation) -> Iterator[Problem]:
+    """What speaks with strangers holds no key: not by its variables, and on a live chain not by a role beside it."""
+    if ENGINE not in situation.roles:
+        return
+    if situation.signing_roles and values.find(table.ENVIRONMENT) == LIVE:
+        expected = f"{ENGINE} without a role that signs: what speaks with strangers holds no key on a live chain"
+        yield Problem("ROLE", expected, f"{ENGINE} beside {', '.join(situation.signing_roles)}")
+    if situation.holds_no_key:
+        for variable in table.KEY_VARIABLES:
+            if variable.name in texts.named:
+                yield Problem(
+                    variable.name, f"nothing, because the role {ENGINE} holds no key", "a text, not looked at"
+                )
+
+
+def batch_problems(values: Values, texts: Texts) -> Iterator[Problem]:
+    """An executor serves one protocol, and a batch is for that one."""
+    executor, protocol = table.BATCH_EXECUTOR_ADDRESS, table.PROTOCOL_ADDRESS
+    if values.find(executor) is not None and protocol.name not in texts.named:
+        yield Problem(protocol.name, f"an address, because {executor.name} is set", "nothing")
 
 
 def queue_problems(values: Values) -> Iterator[Problem]:
@@ -165,7 +190,7 @@ def warnings_of(values: Values, texts: Texts, situation: Situation) -> Iterator[
     if situation.is_local_mode and situation.signing_roles and table.RPC_URL.name in texts.named:
         yield "local mode throws the journal away at exit, and RPC_URL names a chain that stays: use it for tests only"
     yield from _few_voters(values, situation)
-    if situation.holds_no_key:
+    if situation.holds_no_key and ENGINE not in situation.roles:
         for variable in (table.SIGNER_KEYS_VARIABLE, table.TX_JOURNAL_KEYS_VARIABLE):
             if variable.name in texts.named:
                 yield f"{variable.name} is set and no role here signs: it was not looked at; take it away"

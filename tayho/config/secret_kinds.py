@@ -11,7 +11,7 @@ from tayho.config.kinds import Kind, Unusable
 
 if TYPE_CHECKING:
     # Taken where they are needed: custody costs the signing libraries, which a role that does not sign never needs.
-    from tayho.custody.module import JournalKeys, SignerKeys
+    from tayho.custody.module import JournalKeys, Pseudonyms, SignerKeys
 
 _PORT_MAX = 65_535
 # User and password must not hold these signs unescaped, so that no part of a password is ever taken for a host.
@@ -75,6 +75,11 @@ def journal_ring() -> Kind[str]:
     return Kind("a JSON object of key id to 32-byte 0x key", lambda text: text, lambda _text: "(hidden)")
 
 
+def pseudonyms() -> Kind[Pseudonyms]:
+    """The key under which clients are counted."""
+    return Kind("0x and 64 hex digits, from a random source", _read_pseudonyms, lambda _names: "(hidden)")
+
+
 def read_journal_keys(text: str, active_id: str | None) -> JournalKeys | None:
     """The journal's keys. Without an active id, which is that variable's problem, they are checked and None returned.
 
@@ -107,6 +112,16 @@ def _read_signer_keys(text: str) -> SignerKeys:
     except KeysRefused as refused:
         problems = refused.problems
     # Raised here, so that no frame of the parser, which holds the text, stays attached as context.
+    raise Unusable("; ".join(map(str, problems)))
+
+
+def _read_pseudonyms(text: str) -> Pseudonyms:
+    from tayho.custody.module import KeysRefused, parse_pseudonyms
+
+    try:
+        return parse_pseudonyms(text)
+    except KeysRefused as refused:
+        problems = refused.problems
     raise Unusable("; ".join(map(str, problems)))
 
 

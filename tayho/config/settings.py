@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from tayho.kernel.address import Address
+from tayho.kernel.markets import Market
+
 if TYPE_CHECKING:
     # Importing custody costs the signing libraries, which a role that does not sign never needs.
-    from tayho.custody.module import JournalKeys, SignerKeys
+    from tayho.custody.module import JournalKeys, Pseudonyms, SignerKeys
 
 
 @frozen
@@ -55,6 +60,7 @@ class Settings:
     job_retention_days: int
     # 0 keeps all of it.
     evidence_retention_days: int
+    tx_seal_retention_days: int
     outbox_poll_milliseconds: int
     # None in local mode only, and then there are no read URLs either.
     rpc_url: str | None = field(repr=False)
@@ -80,7 +86,22 @@ class Settings:
     batch_block_share_basis_points: int
     # None only where no role is a relayer.
     batch_max_gas: int | None
+    # The contract whose intents this deployment takes and carries.
+    protocol_address: Address | None
+    scan_seconds: int
+    protocol_markets: Mapping[str, Market] = field(repr=False)
+    protocol_treasury: Address | None
+    protocol_revenue_epoch_seconds: int
+    # None where no intents are relayed.
+    batch_executor_address: Address | None
     http_bind: Bind
+    engine_bind: Bind
+    # None only where no role is the engine.
+    engine_identity: Pseudonyms | None
+    # Whose X-Forwarded-For is believed. None: only who connects is known.
+    engine_trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
+    engine_submissions_per_minute: int
+    engine_statuses_per_minute: int
     instance_id: str
     drain_seconds: int
     # "json", "plain", or None: decided by whether the log goes to a terminal.

@@ -18,6 +18,7 @@ class Need(Enum):
     OUTSIDE_LOCAL_MODE = "required outside local mode"
     SIGNING = "required for a role that signs"
     RELAYER = "required for the role relayer"
+    ENGINE = "required for the role engine"
 
 
 @frozen(eq=False)

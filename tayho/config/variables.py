@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from tayho.config.kinds import bind, choice, name, whole, yes_or_no
+from tayho.config.kinds import address, bind, choice, name, networks, whole, yes_or_no
+from tayho.config.market_kinds import markets
 from tayho.config.secret_kinds import (
     database_url,
     endpoint_url,
     endpoint_urls,
     journal_ring,
+    pseudonyms,
     redis_url,
     signer_pool,
 )
@@ -101,6 +104,14 @@ EVIDENCE_RETENTION_DAYS = Variable(
     whole(0, 3_650, below="nothing is kept for less than no time", above="0 keeps it for ever"),
     "how long is kept who told what about the end of a transaction; never less than a week; 0 is for ever",
     "90",
+)
+TX_SEAL_RETENTION_DAYS = Variable(
+    "TX_SEAL_RETENTION_DAYS",
+    whole(
+        30, 3_650, below="what it sealed may be asked about for a month", above="take the key out of the ring instead"
+    ),
+    "how long a journal key is kept after its last seal before `key-retire-check` may pass",
+    "30",
 )
 OUTBOX_POLL_MILLISECONDS = Variable(
     "OUTBOX_POLL_MILLISECONDS",
@@ -258,8 +269,70 @@ BATCH_MAX_GAS = Variable(
     "gas of one batch, at most",
     need=Need.RELAYER,
 )
+SCAN_SECONDS = Variable(
+    "SCAN_SECONDS",
+    whole(1, 3_600, below="each look reads the chain", above="work would be found over an hour late"),
+    "how often each kind looks for its own work",
+    "5",
+)
+PROTOCOL_ADDRESS = Variable(
+    "PROTOCOL_ADDRESS",
+    address(),
+    "the contract whose intents are taken and carried",
+    need=Need.ENGINE,
+)
+PROTOCOL_MARKETS = Variable(
+    "PROTOCOL_MARKETS",
+    markets(),
+    "the protocol's markets and where their facts come from: see docs/roles.md",
+    unset="no fact is posted",
+    is_masked=True,
+)
+PROTOCOL_TREASURY = Variable(
+    "PROTOCOL_TREASURY", address(), "the account that revenue is sent to", unset="no revenue is distributed"
+)
+PROTOCOL_REVENUE_EPOCH_SECONDS = Variable(
+    "PROTOCOL_REVENUE_EPOCH_SECONDS",
+    whole(1, 31_622_400, below="an epoch lasts a second at least", above="revenue would wait over a year"),
+    "length of an epoch of revenue; epochs are counted from 1970",
+    "86400",
+)
+BATCH_EXECUTOR_ADDRESS = Variable(
+    "BATCH_EXECUTOR_ADDRESS",
+    address(),
+    "the contract through which a relayer executes batches of intents; needs PROTOCOL_ADDRESS",
+    unset="no intents are relayed",
+)
 HTTP_BIND = Variable(
     "HTTP_BIND", bind(), "where health and metrics are served; port 0 takes any free one", "127.0.0.1:8080"
+)
+ENGINE_BIND = Variable(
+    "ENGINE_BIND", bind(), "where the role engine serves the public; port 0 takes any free one", "127.0.0.1:8081"
+)
+ENGINE_IDENTITY_KEY = Variable(
+    "ENGINE_IDENTITY_KEY",
+    pseudonyms(),
+    "the key of the hash under which clients are counted in Redis; the same for every engine",
+    need=Need.ENGINE,
+    is_masked=True,
+)
+ENGINE_TRUSTED_PROXIES = Variable(
+    "ENGINE_TRUSTED_PROXIES",
+    networks(),
+    "proxies in front of the engine, whose X-Forwarded-For tells who the client is",
+    unset="none: a client is who connects",
+)
+ENGINE_SUBMISSIONS_PER_MINUTE = Variable(
+    "ENGINE_SUBMISSIONS_PER_MINUTE",
+    whole(1, 1_000_000, below="an engine that takes nothing needs no process", above="a limit that high limits nobody"),
+    "intents that one client may submit in a minute, to all engines together",
+    "120",
+)
+ENGINE_STATUSES_PER_MINUTE = Variable(
+    "ENGINE_STATUSES_PER_MINUTE",
+    whole(1, 1_000_000, below="who submits must be able to ask", above="a limit that high limits nobody"),
+    "statuses that one client may ask for in a minute, of all engines together; an event stream counts as one",
+    "1200",
 )
 INSTANCE_ID = Variable(
     "INSTANCE_ID",
@@ -277,6 +350,22 @@ LOG_FORMAT = Variable(
     "LOG_FORMAT", choice("json", "plain"), "form of the log lines", unset="json on a pipe, plain on a terminal"
 )
 
+# What `tayho db migrate` makes logins of and `tayho db qualify` connects as. No process reads these: each has its own
+# as DATABASE_URL.
+RUNTIME_DATABASE_URL = Variable(
+    "RUNTIME_DATABASE_URL",
+    database_url(),
+    "as whom every process but the auditor and the engine connects",
+    is_masked=True,
+)
+ENGINE_DATABASE_URL = Variable("ENGINE_DATABASE_URL", database_url(), "as whom the engine connects", is_masked=True)
+AUDITOR_DATABASE_URL = Variable("AUDITOR_DATABASE_URL", database_url(), "as whom the auditor connects", is_masked=True)
+IDENTITY_VARIABLES: Mapping[str, Variable[str]] = {
+    "runtime": RUNTIME_DATABASE_URL,
+    "engine": ENGINE_DATABASE_URL,
+    "auditor": AUDITOR_DATABASE_URL,
+}
+
 # In the order of the table and of `tayho config check`. Any: each variable has its own type of value.
 VARIABLES: tuple[Variable[Any], ...] = (
     DATABASE_URL,
@@ -290,6 +379,7 @@ VARIABLES: tuple[Variable[Any], ...] = (
     JOB_MAX_ATTEMPTS,
     JOB_RETENTION_DAYS,
     EVIDENCE_RETENTION_DAYS,
+    TX_SEAL_RETENTION_DAYS,
     OUTBOX_POLL_MILLISECONDS,
     RPC_URL,
     RPC_READ_URLS,
@@ -312,7 +402,18 @@ VARIABLES: tuple[Variable[Any], ...] = (
     BATCH_GAS_BUFFER_BASIS_POINTS,
     BATCH_BLOCK_SHARE_BASIS_POINTS,
     BATCH_MAX_GAS,
+    SCAN_SECONDS,
+    PROTOCOL_ADDRESS,
+    PROTOCOL_MARKETS,
+    PROTOCOL_TREASURY,
+    PROTOCOL_REVENUE_EPOCH_SECONDS,
+    BATCH_EXECUTOR_ADDRESS,
     HTTP_BIND,
+    ENGINE_BIND,
+    ENGINE_IDENTITY_KEY,
+    ENGINE_TRUSTED_PROXIES,
+    ENGINE_SUBMISSIONS_PER_MINUTE,
+    ENGINE_STATUSES_PER_MINUTE,
     INSTANCE_ID,
     DRAIN_SECONDS,
     LOG_FORMAT,

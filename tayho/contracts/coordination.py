@@ -25,17 +25,20 @@ from tayho.coordination.types import (
     Happening,
     IdempotencyConflict,
     JobLine,
+    JobProgress,
     JobRecord,
     LiveWorker,
     NewJob,
     Observe,
+    Quarantine,
     Revival,
+    RoleAges,
     ScheduleLine,
     Settlement,
     Transaction,
     WorkerSettings,
 )
-from tayho.kernel.jobs import Attempt
+from tayho.kernel.jobs import Attempt, Job
 from tayho.kernel.json_document import Json
 
 __all__ = [
@@ -53,11 +56,14 @@ __all__ = [
     "Happening",
     "IdempotencyConflict",
     "JobLine",
+    "JobProgress",
     "JobRecord",
     "LiveWorker",
     "NewJob",
     "Observe",
+    "Quarantine",
     "Revival",
+    "RoleAges",
     "ScheduleLine",
     "Settlement",
     "Transaction",
@@ -72,6 +78,18 @@ class Coordination(Protocol):
         """One job with its whole history, or None when there is none of that id."""
         ...
 
+    async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+        """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
+        ...
+
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        ...
+
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        ...
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:
@@ -82,8 +100,18 @@ class Coordination(Protocol):
         """How many jobs are in each state. Reads every job: for people and demos, not for a hot path."""
         ...
 
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        ...
+
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
+        ...
+
+    async def ages_by_role(self) -> list[RoleAges]:
+        """The oldest that waits and the oldest that runs, of each role that has any. Of more than OLDEST_JOBS open jobs
+        those that were enqueued last are not looked at.
+        """
         ...
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
@@ -109,6 +137,14 @@ class Coordination(Protocol):
         """Record many jobs, all or none. Raises as `enqueue`."""
         ...
 
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
+        ...
+
     async def wake_publishers(self) -> None:
         """Hint to every publisher that rows are due; a lost hint costs a poll.
 
@@ -132,8 +168,36 @@ class Coordination(Protocol):
         """End the job as `not_actionable` because its lineage is abandoned in `tx`. False when the attempt is stale."""
         ...
 
+    async def record_act(self, tx: Connection, action: str, actor: str, detail: Mapping[str, Json]) -> None:
+        """Write an operator's act down in `tx`, before what it does there (OPS-9). It is never changed again."""
+        ...
+
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
+        ...
+
+    async def admit(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that another job will carry out: they wait in `pending_batch` and no queue knows them (INT-3).
+
+        Part of `tx`. Raises IdempotencyConflict, DocumentRefused.
+        """
+        ...
+
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
+        ...
+
+    async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
+        """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
+        ...
+
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
         ...
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:

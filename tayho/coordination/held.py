@@ -67,6 +67,11 @@ class HeldDeliveries:
         """The jobs that run here now."""
         return [held.job_id for held in self._held.values()]
 
+    def cut_off(self, reason: str) -> None:
+        """Cancel every handler that runs now; their ends are still written."""
+        for held in self._held.values():
+            held.lose(reason)
+
     def stop(self, unwanted: Collection[UUID]) -> None:
         """Cancel the handlers of these jobs; their ends are still written."""
         for held in self._held.values():

@@ -14,22 +14,26 @@ from nursery.periodic import Hint, every
 from storage.database import Connection, Database
 from storage.delivery import DeliveryQueue
 from storage.errors import StorageError, StoreUnavailable
-from tayho.coordination import jobs, reviving, store
+from tayho.coordination import batching, jobs, reviving, store
 from tayho.coordination.control.bulk import BulkControl
-from tayho.coordination.control.errors import ControlRefused
+from tayho.coordination.control.errors import ControlRefused, InstanceRefused
+from tayho.coordination.control.instances import Instances
 from tayho.coordination.control.jobs import JobControl
 from tayho.coordination.control.throttles import Throttles
 from tayho.coordination.control.types import (
     BulkDone,
     Cancelled,
     Deed,
+    Drained,
     JobFilter,
     Limit,
     LimitLine,
     Pause,
     Preview,
     RoleBacklog,
+    Standing,
 )
+from tayho.coordination.discovered import enqueue_found
 from tayho.coordination.explaining.facts import Explainer
 from tayho.coordination.explaining.types import Cause, Explanation
 from tayho.coordination.frontier import BEHIND_SECONDS
@@ -48,6 +52,7 @@ from tayho.coordination.types import (
     Happening,
     NewJob,
     Observe,
+    Quarantine,
     Revival,
     Settlement,
     WorkerSettings,
@@ -67,8 +72,11 @@ __all__ = [
     "ControlRefused",
     "Coordination",
     "Deed",
+    "Drained",
     "Explainer",
     "Explanation",
+    "InstanceRefused",
+    "Instances",
     "JobControl",
     "JobFilter",
     "JobReader",
@@ -77,6 +85,7 @@ __all__ = [
     "Pause",
     "Preview",
     "RoleBacklog",
+    "Standing",
     "Throttles",
     "enqueue_in",
     "enqueue_jobs",
@@ -111,6 +120,8 @@ class Coordination(JobReader):
         self._settings = settings
         self._outbox_hint = Hint()
         self._control_hint = Hint()
+        # Whether an operator keeps this process from new work, as of its last heartbeat.
+        self.is_drained = False
 
     async def enqueue(self, job: NewJob, *, tx: Connection | None = None) -> Enqueued:
         """Record one job and the promise of its delivery, in `tx` or in a transaction of its own.
@@ -127,6 +138,14 @@ class Coordination(JobReader):
         answers = await jobs.enqueue(self._database, self._chain_id, self._environment, new_jobs)
         await self.wake_publishers()
         return answers
+
+    async def enqueue_found(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that many discover at once, in `tx`: the first to tell of a key decides its request.
+
+        A key that is taken answers with its job as it is, whatever was asked. Raises DocumentRefused. Tell
+        `wake_publishers` after the commit.
+        """
+        return await enqueue_found(tx, self._chain_id, self._environment, jobs)
 
     async def wake_publishers(self) -> None:
         """Hint to every publisher that rows are due; a lost hint costs a poll.
@@ -153,6 +172,10 @@ class Coordination(JobReader):
         rows = await store.RELEASE_LINEAGE_IF_CURRENT(tx, *store.FenceColumns.of([attempt]).arguments(), [dict(reason)])
         return bool(rows)
 
+    async def record_act(self, tx: Connection, action: str, actor: str, detail: Mapping[str, Json]) -> None:
+        """Write an operator's act down in `tx`, before what it does there (OPS-9). It is never changed again."""
+        await store.RECORD_ACTION(tx, self._chain_id, self._environment, action, actor, [], dict(detail))
+
     async def settle(self, tx: Connection, settlements: Sequence[Settlement]) -> frozenset[UUID]:
         """End jobs as the chain decided, whoever holds them; returns those that were open. Part of `tx`."""
         await store.LOCK_JOBS(tx, [settlement.job_id for settlement in settlements])
@@ -163,6 +186,30 @@ class Coordination(JobReader):
             [dict(settlement.detail) for settlement in settlements],
         )
         return store.ids_of(rows)
+
+    async def admit(self, tx: Connection, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Record jobs that another job will carry out: they wait in `pending_batch` and no queue knows them (INT-3).
+
+        Part of `tx`. Raises IdempotencyConflict, DocumentRefused.
+        """
+        return await batching.admit(tx, self._chain_id, self._environment, jobs)
+
+    async def batch_if_pending(self, tx: Connection, batch_job_id: UUID, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Put jobs under a parent, which `tx` enqueues too; returns those that still waited (INT-4).
+
+        From here on they end `dead` with the parent, however it ends without an effect, and live again with it.
+        """
+        return await batching.batch_if_pending(tx, batch_job_id, job_ids)
+
+    async def quarantine_if_pending(self, tx: Connection, quarantines: Sequence[Quarantine]) -> frozenset[UUID]:
+        """End jobs that can be in no batch; returns those that still waited (INT-6). Part of `tx`."""
+        return await batching.quarantine_if_pending(tx, quarantines)
+
+    async def settle_if_batched(
+        self, tx: Connection, batch_job_id: UUID, settlements: Sequence[Settlement]
+    ) -> frozenset[UUID]:
+        """End children of the parent by their own results; returns those that were batched (INT-7). Part of `tx`."""
+        return await batching.settle_if_batched(tx, batch_job_id, settlements)
 
     async def release_lineages(self, tx: Connection, job_ids: Sequence[UUID], reason: str) -> frozenset[UUID]:
         """Let open jobs try again at another nonce: their lineages end unsigned in `tx`, by no doing of theirs.
@@ -296,12 +343,22 @@ class Coordination(JobReader):
                 begins,
                 ends,
                 self._observe,
+                self._control_hint.give,
             )
-            await self._work_while_alive(row, worker)
+            await self._work_while_alive(row, worker, drain)
 
-    async def _work_while_alive(self, row: WorkerRow, worker: Worker) -> None:
-        async def once() -> None:
-            worker.obey(await row.heartbeat(worker.running))
+    async def _work_while_alive(self, row: WorkerRow, worker: Worker, drain: Drain) -> None:
+        async def once() -> bool:
+            was_idle = worker.is_idle
+            orders = await row.heartbeat(worker.running, is_idle=was_idle)
+            self.is_drained = orders.is_drained
+            worker.obey(orders)
+            # Drained just now with nothing in hand: who waits for it is told at once.
+            return worker.is_idle and not was_idle
+
+        async def tell_stop() -> None:
+            await drain.wait_requested()
+            self._control_hint.give()
 
         async def beat() -> None:
             await every(
@@ -319,6 +376,7 @@ class Coordination(JobReader):
             log.warning("heartbeat_failed", failures=1, error=str(error))
         async with trio.open_nursery() as tasks:
             tasks.start_soon(beat, name="heartbeat")
+            tasks.start_soon(tell_stop, name="word of the drain")
             await worker.run()
             tasks.cancel_scope.cancel()
         try:

@@ -71,9 +71,24 @@ async def record(
         [job.priority for job in jobs],
         [job.run_at for job in jobs],
         [job.limit_key for job in jobs],
-        [_array_text(job.tags) for job in jobs],
+        [array_text(job.tags) for job in jobs],
         wakes,
     )
+    return await found_or_made(tx, chain_id, environment, jobs, documents, rows)
+
+
+async def found_or_made(
+    tx: Transaction,
+    chain_id: int,
+    environment: str,
+    jobs: Sequence[NewJob],
+    documents: Sequence[str],
+    rows: Sequence[Row],
+) -> list[Enqueued]:
+    """The answer for each job: its row if this call made it, else the job that its key stands for already.
+
+    Raises IdempotencyConflict.
+    """
     created = {row["idempotency_key"]: row for row in rows}
     found = await _find(tx, chain_id, environment, jobs, documents, created)
     return [_answer(job, created, found) for job in jobs]
@@ -117,7 +132,7 @@ def _answer(job: NewJob, created: dict[str, Row], found: dict[str, list[Row]]) -
     return Enqueued(row["job_id"], job.idempotency_key, created=False, state=row["state"])
 
 
-def _array_text(texts: Sequence[str]) -> str:
+def array_text(texts: Sequence[str]) -> str:
     """The texts as PostgreSQL writes an array: `unnest` would take arrays of arrays apart."""
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

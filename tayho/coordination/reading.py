@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from storage.database import OWN_CONNECTIONS, Database
+from storage.database import OWN_CONNECTIONS, Connection, Database
 from storage.rows import value_from
 from tayho.coordination import store
 from tayho.coordination.schedule_declarations import declared_of
 from tayho.coordination.schedule_rules import next_slot
-from tayho.coordination.types import Backlog, JobLine, JobRecord, LiveWorker, ScheduleLine
+from tayho.coordination.types import Backlog, JobLine, JobProgress, JobRecord, LiveWorker, RoleAges, ScheduleLine
+from tayho.kernel.jobs import Job
+
+# A scrape must not cost more the longer a queue is.
+OLDEST_JOBS = 10_000
 
 
 class JobReader:
@@ -28,6 +33,22 @@ class JobReader:
                 return None
             return store.job_record_of(row, await store.ATTEMPTS_OF_JOB(connection, job_id))
 
+    async def jobs_by_id(self, connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, Job]:
+        """These jobs as their kinds know them; within the transaction of `connection`, if it has one."""
+        rows = await store.JOBS_BY_ID(connection, job_ids)
+        return {row["job_id"]: store.job_of(row) for row in rows}
+
+    async def progress(self, connection: Connection, job_ids: Sequence[UUID]) -> list[JobProgress]:
+        """How far each has come, in one statement; one that is not there is left out."""
+        rows = await store.PROGRESS(connection, self._chain_id, self._environment, list(job_ids))
+        return [value_from(JobProgress, row) for row in rows]
+
+    async def states_of(self, job_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The states of these jobs of the chain and environment."""
+        async with self._database.connection() as connection:
+            rows = await store.STATES_OF(connection, self._chain_id, self._environment, list(job_ids))
+        return {row["job_id"]: row["state"] for row in rows}
+
     async def list_recent(
         self, *, state: str | None = None, role: str | None = None, lines_max: int = 50
     ) -> list[JobLine]:
@@ -42,6 +63,15 @@ class JobReader:
             rows = await store.COUNT_BY_STATE(connection, self._chain_id, self._environment)
         return {row["state"]: row["jobs"] for row in rows}
 
+    async def count_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many jobs of each kind are in each state. Reads every job, as `count_by_state` does."""
+        async with self._database.connection() as connection:
+            rows = await store.COUNT_BY_KIND(connection, self._chain_id, self._environment)
+        found: dict[str, dict[str, int]] = {}
+        for row in rows:
+            found.setdefault(row["kind"], {})[row["state"]] = row["jobs"]
+        return found
+
     async def backlog(self) -> Backlog:
         """How far the outbox is behind."""
         async with self._database.connection() as connection:
@@ -49,6 +79,13 @@ class JobReader:
         if row is None:
             return Backlog(0, 0, 0)
         return Backlog(row["rows"], row["unpublished"], row["oldest_due_seconds"])
+
+    async def ages_by_role(self) -> list[RoleAges]:
+        """The oldest that waits and the oldest that runs, of each role that has any. Of more than OLDEST_JOBS open jobs
+        those that were enqueued last are not looked at."""
+        async with self._database.connection() as connection:
+            rows = await store.AGES_BY_ROLE(connection, self._chain_id, self._environment, OLDEST_JOBS)
+        return [value_from(RoleAges, row) for row in rows]
 
     async def live_workers(self, *, silent_seconds_max: float = 30) -> list[LiveWorker]:
         """The workers whose last heartbeat is recent, oldest first."""

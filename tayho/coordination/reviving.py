@@ -7,6 +7,7 @@ from uuid import UUID
 
 from storage.database import Connection
 from tayho.coordination import store
+from tayho.coordination.batching import restore_children
 from tayho.coordination.types import Revival
 
 
@@ -16,10 +17,15 @@ async def lock_jobs(tx: Connection, job_ids: Sequence[UUID]) -> None:
 
 
 async def revive(tx: Connection, revivals: Sequence[Revival]) -> frozenset[UUID]:
-    """The jobs that own their lineage again and wait in `retry` for their next attempt; the others are as they were."""
+    """The jobs that own their lineage again and wait in `retry` for their next attempt; the others are as they were.
+
+    What a revived batch carried, and had ended with it, is under it again.
+    """
     await lock_jobs(tx, [revival.job_id for revival in revivals])
     await store.PERMIT_REVIVAL(tx)
     rows = await store.REVIVE(
         tx, [revival.job_id for revival in revivals], [dict(revival.detail) for revival in revivals]
     )
-    return store.ids_of(rows)
+    revived = store.ids_of(rows)
+    await restore_children(tx, sorted(revived))
+    return revived

@@ -9,8 +9,14 @@ class Slots:
     """So many handlers at once. Whoever takes a slot gives it back, or hands it on with the work."""
 
     def __init__(self, total: int) -> None:
+        self._total = total
         self._free = total
         self._waiters = trio.lowlevel.ParkingLot()
+
+    @property
+    def are_free(self) -> bool:
+        """Whether nobody has any."""
+        return self._free == self._total
 
     async def take(self, count_max: int) -> int:
         """Wait until a slot is free, then take as many as are, up to `count_max`."""

@@ -92,6 +92,14 @@ class Settlement:
 
 
 @frozen
+class Quarantine:
+    """A job that can never be carried out, and why."""
+
+    job_id: UUID
+    detail: Mapping[str, Json]
+
+
+@frozen
 class Revival:
     """A job whose end the chain took back, and what is to be kept about it as its last error."""
 
@@ -139,6 +147,17 @@ class JobRecord:
 
 
 @frozen
+class JobProgress:
+    """How far a job has come, and since when. `result` and `last_error` are what its kind kept."""
+
+    job_id: UUID
+    state: str
+    result: Json
+    last_error: Json
+    updated_at: datetime
+
+
+@frozen
 class JobLine:
     """A job in a list."""
 
@@ -174,6 +193,17 @@ class Backlog:
     rows: int
     unpublished: int
     oldest_due_seconds: float
+
+
+@frozen
+class RoleAges:
+    """How old the oldest of a role's open jobs are; 0 where there is none."""
+
+    role: str
+    # Since it was due, of a job that nobody runs.
+    waiting_seconds: float
+    # Since it was begun, of an attempt that runs.
+    running_seconds: float
 
 
 @frozen

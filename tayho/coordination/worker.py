@@ -57,11 +57,14 @@ class Worker:
         begins: Asks,
         ends: Asks,
         observe: Observe,
+        became_idle: Callable[[], None] = lambda: None,
     ) -> None:
         """`queues` by role; `begins` and `ends` run the statements of every job.
 
-        `limit_freed` is called when a job ended that counted against a limit.
+        `limit_freed` is called when a job ended that counted against a limit, `became_idle` when the last one of a
+        drained worker has.
         """
+        self._became_idle = became_idle
         self._queues = queues
         self._worker_id = worker_id
         self._drain = drain
@@ -78,6 +81,8 @@ class Worker:
         self._slots = Slots(settings.concurrency)
         self._runner = Runner(ends, handlers, settings, limit_freed, observe)
         self._observe = observe
+        self._is_drained = False
+        self._drain_changed = trio.Event()
         self._paused_roles: frozenset[str] = frozenset()
         self._pauses_changed = trio.Event()
         # PostgreSQL was away when last asked; nothing more is taken out of Redis meanwhile.
@@ -88,11 +93,22 @@ class Worker:
         """The jobs whose handlers run here now."""
         return self._runner.held.job_ids
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it was drained by an operator, and has nothing in hand: then it stays so until it is undrained."""
+        return self._is_drained and self._slots.are_free
+
     def obey(self, orders: Orders) -> None:
-        """Leave paused roles alone, take resumed ones up again, and stop what is not wanted any more."""
-        if orders.paused_roles != self._paused_roles:
-            log.info("paused_roles", roles=sorted(orders.paused_roles))
-            self._paused_roles = orders.paused_roles
+        """Leave paused roles alone, and all while drained; take resumed ones up; stop what is not wanted any more."""
+        if orders.is_drained != self._is_drained:
+            log.info("drained" if orders.is_drained else "undrained")
+            self._is_drained = orders.is_drained
+            self._drain_changed.set()
+            self._drain_changed = trio.Event()
+        paused = frozenset(self._queues) if orders.is_drained else orders.paused_roles
+        if paused != self._paused_roles:
+            log.info("paused_roles", roles=sorted(paused))
+            self._paused_roles = paused
             self._pauses_changed.set()
             self._pauses_changed = trio.Event()
         self._runner.held.stop(orders.unwanted)
@@ -106,12 +122,27 @@ class Worker:
         async with trio.open_nursery() as upkeep:
             upkeep.start_soon(self._runner.run_upkeep, name="ends")
             upkeep.start_soon(self._runner.held.keep, name="lock renewal")
+            upkeep.start_soon(self._bound_drains, name="bound of drains")
             async with self._drain.bounded() as bounded, trio.open_nursery() as handlers:
                 for role, queue in self._queues.items():
                     handlers.start_soon(self._intake, role, queue, handlers, name=f"intake {role}")
             if bounded.cut_off:
                 log.warning("handlers_cut_off", seconds=self._drain.seconds)
             upkeep.cancel_scope.cancel()
+
+    async def _bound_drains(self) -> None:
+        """Cut off what still runs when a drain from outside has lasted as long as one by a signal may."""
+        while True:
+            changed = self._drain_changed
+            if not self._is_drained:
+                await changed.wait()
+                continue
+            with trio.move_on_after(self._drain.seconds) as bound:
+                await changed.wait()
+            if bound.cancelled_caught:
+                log.warning("handlers_cut_off", seconds=self._drain.seconds)
+                self._runner.held.cut_off("cut off by the drain")
+                await changed.wait()
 
     async def _intake(self, role: str, queue: DeliveryQueue, handlers: trio.Nursery) -> None:
         """Fetch what can be run. What was fetched begins in a task of its own, beside the next fetch."""
@@ -192,6 +223,8 @@ class Worker:
                 await self._runner.run(queue, begun.delivery, begun.job, begun.attempt)
         finally:
             self._slots.give_back()
+            if self.is_idle:
+                self._became_idle()
 
     async def _decline(self, queue: DeliveryQueue, declined: Sequence[Begun]) -> None:
         """Answer deliveries that may not run now: their records are ended or put back, the jobs left as they are."""

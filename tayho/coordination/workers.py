@@ -1,4 +1,4 @@
-"""This process as a row: registered at start, alive by its heartbeat, draining when an operator says so."""
+"""This process as a row: registered at start, alive by its heartbeat, drained when an operator says so."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ HEARTBEAT_SECONDS = 5
 class Orders:
     """What operators want of this worker now."""
 
+    # Nothing new is taken, until the word changes.
+    is_drained: bool = False
     # No work of these is taken.
     paused_roles: frozenset[str] = frozenset()
     # Running jobs that are to stop.
@@ -60,19 +62,19 @@ class WorkerRow:
             )
         step("worker.after_register")
 
-    async def heartbeat(self, running: Sequence[UUID]) -> Orders:
+    async def heartbeat(self, running: Sequence[UUID], *, is_idle: bool = False) -> Orders:
         """Say that this worker lives, and hear what is wanted of it and of the jobs that it runs.
 
-        To drain is obeyed here. Raises StoreUnavailable.
+        `is_idle`: it was drained before, took nothing since and has nothing in hand. Raises StoreUnavailable.
         """
         async with self._database.connection() as connection:
-            row = await HEARTBEAT(connection, self.worker_id, list(running))
+            row = await HEARTBEAT(connection, self.worker_id, list(running), self._drain.requested, is_idle)
         step("worker.after_heartbeat")
         if row is None:
             return Orders()
-        if row["draining"]:
-            self._drain.request("an operator asked this instance to drain")
-        return Orders(frozenset(row["paused_roles"]), frozenset(row["unwanted"]))
+        # Told to end, it does so by itself: the row says no more than that.
+        is_drained = row["draining"] and not self._drain.requested
+        return Orders(is_drained, frozenset(row["paused_roles"]), frozenset(row["unwanted"]))
 
     async def stop(self) -> None:
         """Record that this worker has ended in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import cast
 
 from coincurve import PublicKey
@@ -10,10 +11,12 @@ from eth_utils.crypto import keccak
 from tayho.custody.key_material import KeyMaterial
 from tayho.kernel.address import ADDRESS_BYTES, Address
 
+_POINTS_MAX = 1_024
+
 
 def address_of(public: PublicKey) -> Address:
     """The last twenty bytes of Keccak-256 over the uncompressed point without its prefix (Yellow Paper, appendix F)."""
-    return Address(bytes(keccak(public.format(compressed=False)[1:])[-ADDRESS_BYTES:]))
+    return _address_at(public.format(compressed=False)[1:])
 
 
 def derived_address(material: KeyMaterial) -> Address | None:
@@ -25,3 +28,9 @@ def derived_address(material: KeyMaterial) -> Address | None:
         except ValueError:
             return None
     return address_of(public)
+
+
+# A process signs with the same few keys all the time, and reads each signature back.
+@lru_cache(maxsize=_POINTS_MAX)
+def _address_at(point: bytes) -> Address:
+    return Address(bytes(keccak(point)[-ADDRESS_BYTES:]))

@@ -28,6 +28,13 @@ class KeysRefused(CustodyError):
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
 
+class SessionKeyRefused(CustodyError):
+    """The bytes are no secp256k1 key. The text says nothing of them."""
+
+    def __init__(self) -> None:
+        super().__init__("a session key is 32 bytes, not zero and below the order of secp256k1: make another")
+
+
 class UnknownSigner(CustodyError):
     """This process holds no key of that address."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from attrs import fields
-from coincurve import PrivateKey
 
 from tayho.custody.encoding import decode, signed_bytes, signing_digest, transaction_hash
 from tayho.custody.errors import SignatureMismatch, SigningFailed, SigningRefused, UnknownSigner
 from tayho.custody.key_material import KeyMaterial
 from tayho.custody.key_rings import SignerKeys
+from tayho.custody.recoverable import sign_recoverable
 from tayho.custody.types import Refusal, Reservation, SignedTransaction, SigningPolicy, SigningRequest, Undecodable
 from tayho.custody.validation import field_refusals, refusals
 from tayho.kernel.address import Address
@@ -65,9 +63,7 @@ def _signed(request: SigningRequest, material: KeyMaterial) -> Opaque | str:
     digest = signing_digest(request)
     with material.revealed() as octets:
         try:
-            # libsecp256k1's wrapper takes any buffer; its annotation only knows bytes.
-            key = PrivateKey(cast("bytes", octets))
-            signature = key.sign_recoverable(digest, hasher=None)  # pyright: ignore[reportUnknownMemberType]
+            signature = sign_recoverable(digest, octets)
         except Exception as error:  # noqa: BLE001 - becomes SigningFailed
             return type(error).__name__
     return signed_bytes(request, signature)

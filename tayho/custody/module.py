@@ -8,12 +8,15 @@ from contextlib import contextmanager
 import trio
 
 from tayho.custody.errors import CustodyError, KeysRefused
+from tayho.custody.fresh_keys import fresh_pool, fresh_session_key
 from tayho.custody.hardening import harden_process
 from tayho.custody.journal_seal import JournalSeal
 from tayho.custody.key_rings import JournalKeys, SignerKeys
 from tayho.custody.local_signer import LocalSigner
 from tayho.custody.parsing import parse_journal_keys, parse_signer_keys
-from tayho.custody.recovery import recovered
+from tayho.custody.pseudonyms import Pseudonyms, parse_pseudonyms
+from tayho.custody.recovery import lowered, recovered
+from tayho.custody.session_keys import LocalSessionKey, open_session_key
 from tayho.custody.types import (
     Refusal,
     Reservation,
@@ -31,11 +34,18 @@ __all__ = [
     "CustodyError",
     "JournalKeys",
     "KeysRefused",
+    "LocalSessionKey",
+    "Pseudonyms",
     "SignerKeys",
     "SigningPolicy",
+    "fresh_pool",
+    "fresh_session_key",
     "harden_process",
+    "lowered",
     "open_custody",
+    "open_session_key",
     "parse_journal_keys",
+    "parse_pseudonyms",
     "parse_signer_keys",
     "recovered",
 ]

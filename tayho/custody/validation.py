@@ -19,6 +19,18 @@ _VALUE_WEI_LIMIT = 2**256
 _STORAGE_KEY_BYTES = 32
 _SHOWN_BITS_MAX = 256
 _TRANSACTION_TYPES = (0, 2)
+_TYPES: tuple[tuple[str, type], ...] = (
+    ("chain_id", int),
+    ("signer", Address),
+    ("nonce", int),
+    ("to", Address),
+    ("value_wei", int),
+    ("data", bytes),
+    ("gas_limit", int),
+    ("max_fee_per_gas_wei", int),
+    ("max_priority_fee_per_gas_wei", int),
+    ("transaction_type", int),
+)
 
 
 def refusals(request: SigningRequest, policy: SigningPolicy, reservation: Reservation) -> tuple[Refusal, ...]:
@@ -44,33 +56,26 @@ def field_refusals(request: SigningRequest, policy: SigningPolicy) -> tuple[Refu
 
 
 def _wrong_types(request: SigningRequest) -> Iterator[Refusal]:
-    expected: dict[str, type] = {
-        "chain_id": int,
-        "signer": Address,
-        "nonce": int,
-        "to": Address,
-        "value_wei": int,
-        "data": bytes,
-        "gas_limit": int,
-        "max_fee_per_gas_wei": int,
-        "max_priority_fee_per_gas_wei": int,
-        "transaction_type": int,
-    }
-    for name, kind in expected.items():
+    for name, kind in _TYPES:
         value: object = getattr(request, name)
+        if type(value) is kind:
+            continue
         # An absent chain id or destination has a rule of its own, which says what it would have meant.
         absent = (name == "chain_id" and value is None) or (name == "to" and _is_empty(value))
-        if type(value) is not kind and not absent:
+        if not absent:
             yield Refusal(Rule.FIELD_TYPE, name, f"a {type(value).__name__}", f"exactly {kind.__name__}")
 
 
 def _of_chain(request: SigningRequest, policy: SigningPolicy) -> Iterator[Refusal]:
     chain_id = _as_object(request.chain_id)
-    allowed = ", ".join(str(chain) for chain in sorted(policy.chain_ids))
     if chain_id is None or (_is_int(chain_id) and chain_id == 0):
-        yield Refusal(Rule.CHAIN_ID_MISSING, "chain_id", _shown(chain_id), f"one of {allowed}")
+        yield Refusal(Rule.CHAIN_ID_MISSING, "chain_id", _shown(chain_id), _allowed(policy))
     elif _is_int(chain_id) and chain_id not in policy.chain_ids:
-        yield Refusal(Rule.CHAIN_ID_NOT_ALLOWED, "chain_id", _shown(chain_id), f"one of {allowed}")
+        yield Refusal(Rule.CHAIN_ID_NOT_ALLOWED, "chain_id", _shown(chain_id), _allowed(policy))
+
+
+def _allowed(policy: SigningPolicy) -> str:
+    return f"one of {', '.join(str(chain) for chain in sorted(policy.chain_ids))}"
 
 
 def _of_nonce(request: SigningRequest) -> Iterator[Refusal]:

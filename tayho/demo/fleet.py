@@ -26,6 +26,7 @@ class ReplicaDied(Exception):
 class Replica:
     """One `tayho run`."""
 
+    role: str
     instance_id: str
     process: trio.Process
     log: Path
@@ -71,7 +72,7 @@ class Fleet:
                     stdout=out,
                     stderr=out,
                 )
-            started.append(Replica(instance_id, process, log))
+            started.append(Replica(role, instance_id, process, log))
             self.replicas.append(started[-1])
         return started
 

@@ -25,6 +25,8 @@ STEPS: frozenset[str] = frozenset(
         "control.after_resumed_page",
         "control.after_limit",
         "control.after_limit_removed",
+        "control.after_drain",
+        "control.after_undrain",
         "worker.after_register",
         "worker.after_heartbeat",
         "worker.after_stop",
@@ -34,6 +36,14 @@ STEPS: frozenset[str] = frozenset(
         "schedule.after_declare",
         "schedule.after_hold",
         "schedule.after_fire",
+        # discovery
+        "scan.after_record",
+        "scan.after_findings",
+        # intents
+        "intent.after_register",
+        "intent.after_accept",
+        "batch.after_claim",
+        "batch.after_release",
         # transactions
         "lane.after_register",
         "lane.after_observe",
@@ -70,7 +80,13 @@ STEPS: frozenset[str] = frozenset(
         "replace.after_send",
         "replace.after_abandon",
         "hold.after_change",
+        "results.after_hold",
         "evidence.after_turn",
+        "rotation.after_drain",
+        "rotation.after_undrain",
+        "rotation.after_request",
+        "rotation.after_check",
+        "rotation.after_rotate",
     }
 )
 

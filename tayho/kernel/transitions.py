@@ -52,6 +52,7 @@ JOB = _table(
     {
         NEW: ("queued", "pending_batch"),
         "pending_batch": ("batched", "quarantined"),
+        "batched": ("completed", "dead"),
         "queued": ("processing", "dead"),
         "processing": ("confirming", "completed", "not_actionable", "retry", "quarantined", "dead"),
         "retry": ("processing", "completed", "dead"),
@@ -62,6 +63,10 @@ JOB = _table(
         Arrow("dead", "queued", "replay"),
         Arrow("completed", "retry", "revive"),
         Arrow("dead", "retry", "revive"),
+        # Children of a parent that took no effect, that is replayed, or whose block the chain took back (INT-7, TX-6).
+        Arrow("dead", "pending_batch", "release"),
+        Arrow("completed", "batched", "restore"),
+        Arrow("dead", "batched", "restore"),
         # Replayed, and given its earlier transaction back before it took another nonce.
         Arrow("queued", "retry", "revive"),
     ),
@@ -129,6 +134,16 @@ MEMBER = _table(
     ),
 )
 
+CHILD = _table(
+    "intents.children",
+    {
+        NEW: ("live",),
+        "live": ("settled", "released"),
+    },
+    terminal=("settled", "released"),
+    named=(Arrow("settled", "live", "restore"),),
+)
+
 TABLES: Mapping[str, TransitionTable] = MappingProxyType(
-    {table.name: table for table in (JOB, ATTEMPT, LANE, LINEAGE, MEMBER)}
+    {table.name: table for table in (JOB, ATTEMPT, LANE, LINEAGE, MEMBER, CHILD)}
 )

@@ -28,6 +28,8 @@ class EndpointInstruments:
             buckets=_RPC_SECONDS,
             registry=registry,
         )
+        # Found once: a busy process asks thousands of questions a second.
+        self._observed: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._rpc_hedges = Counter(
             "tayho_rpc_hedges",
             "Races of a slow endpoint against a second one, by who had the answer",
@@ -52,8 +54,15 @@ class EndpointInstruments:
 
     def observe_rpc(self, seen: Observation) -> None:
         """Count one question to an endpoint."""
-        self._rpc_requests.labels(endpoint=seen.endpoint, method=seen.method, outcome=seen.outcome).inc()
-        self._rpc_seconds.labels(endpoint=seen.endpoint, method=seen.method).observe(seen.seconds)
+        key = (seen.endpoint, seen.method, seen.outcome)
+        found = self._observed.get(key)
+        if found is None:
+            found = self._observed[key] = (
+                self._rpc_requests.labels(endpoint=seen.endpoint, method=seen.method, outcome=seen.outcome),
+                self._rpc_seconds.labels(endpoint=seen.endpoint, method=seen.method),
+            )
+        found[0].inc()
+        found[1].observe(seen.seconds)
 
     def observe_hedge(self, seen: HedgeSeen) -> None:
         """Count one race that had a hedge."""

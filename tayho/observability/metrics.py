@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -31,6 +31,9 @@ from tayho.kernel.jobs import (
     StaleAttempt,
 )
 from tayho.observability.endpoint_instruments import EndpointInstruments
+from tayho.observability.intent_instruments import IntentInstruments
+from tayho.observability.process_instruments import ProcessInstruments
+from tayho.observability.scan_instruments import ScanInstruments
 from tayho.observability.transaction_instruments import TransactionInstruments
 
 # The creation times would double every counter's lines, for a reader that we have not met.
@@ -46,6 +49,8 @@ _OUTCOMES: dict[type[Outcome], str] = {
     Postponed: "postponed",
     Quarantined: "quarantined",
 }
+
+_DELIVERIES_FROM_ZERO = {"ended": ("completed", "dead", "retry"), "stalled": ("",), "lock_lost": ("",)}
 
 
 def _ending(error: BaseException) -> str:
@@ -94,10 +99,22 @@ class Metrics:
         self._outbox_oldest_due_seconds = Gauge(
             "tayho_outbox_oldest_due_seconds", "How long the oldest due row waits for a publisher", registry=registry
         )
+        self._queue_oldest_seconds = Gauge(
+            "tayho_queue_oldest_seconds", "How long the oldest due job waits for a worker", ["role"], registry=registry
+        )
+        self._processing_oldest_seconds = Gauge(
+            "tayho_processing_oldest_seconds",
+            "How long the oldest attempt has been running",
+            ["role"],
+            registry=registry,
+        )
         self._lane_in_flight = Gauge("tayho_lane_in_flight", "Nonces in flight", ["signer"], registry=registry)
         self._lane_next_nonce = Gauge("tayho_lane_next_nonce", "The nonce fence", ["signer"], registry=registry)
         self._lane_open = Gauge(
             "tayho_lane_open", "1 while the lane takes new work, 0 while it is held", ["signer"], registry=registry
+        )
+        self._lane_state = Gauge(
+            "tayho_lane_state", "1 for the state that the lane is in", ["signer", "state"], registry=registry
         )
         self._lineages_open = Gauge("tayho_lineages_open", "Lineages of the pool that are not final", registry=registry)
         self._halts_open = Gauge(
@@ -105,6 +122,9 @@ class Metrics:
         )
         self._endpoints = EndpointInstruments(registry)
         self.transactions = TransactionInstruments(registry)
+        self.scans = ScanInstruments(registry)
+        self.intents = IntentInstruments(registry)
+        self.process = ProcessInstruments(registry)
         self._database_pool_size = Gauge("tayho_database_pool_size", "The most connections", registry=registry)
         self._database_pool_open = Gauge("tayho_database_pool_open", "Open connections", registry=registry)
         self._database_pool_idle = Gauge("tayho_database_pool_idle", "Open connections unused now", registry=registry)
@@ -114,6 +134,13 @@ class Metrics:
         )
         build = Gauge("tayho_build_info", "1, with the version", ["version", "python"], registry=registry)
         build.labels(version=_version(), python=platform.python_version()).set(1)
+
+    def begin(self) -> None:
+        """Show as 0 what alerts count the increase of: a series that began with its first event would show none."""
+        for what, labels in _DELIVERIES_FROM_ZERO.items():
+            for label in labels:
+                self._deliveries.labels(what=what, label=label)
+        self.transactions.begin()
 
     def watched(self, kind: str, handler: Handler) -> Handler:
         """The handler, counted and timed: whatever it returns or raises passes through unchanged."""
@@ -164,15 +191,28 @@ class Metrics:
         self._outbox_unpublished.set(unpublished)
         self._outbox_oldest_due_seconds.set(oldest_due_seconds)
 
-    def show_lane(self, signer: Address, *, in_flight: int, next_nonce: int, is_open: bool) -> None:
-        """One lane of the pool."""
+    def show_ages(self, ages: Iterable[tuple[str, float, float]]) -> None:
+        """Role, and the seconds that its oldest job waits and its oldest attempt runs; a role not named has neither."""
+        self.forget_ages()
+        for role, waiting_seconds, running_seconds in ages:
+            self._queue_oldest_seconds.labels(role=role).set(waiting_seconds)
+            self._processing_oldest_seconds.labels(role=role).set(running_seconds)
+
+    def forget_ages(self) -> None:
+        """The ages of jobs cannot be read."""
+        self._queue_oldest_seconds.clear()
+        self._processing_oldest_seconds.clear()
+
+    def show_lane(self, signer: Address, *, in_flight: int, next_nonce: int, state: str) -> None:
+        """One lane of the pool, which takes new work in the state `open` alone."""
         self._lane_in_flight.labels(signer=signer.checksummed).set(in_flight)
         self._lane_next_nonce.labels(signer=signer.checksummed).set(next_nonce)
-        self._lane_open.labels(signer=signer.checksummed).set(is_open)
+        self._lane_open.labels(signer=signer.checksummed).set(state == "open")
+        self._lane_state.labels(signer=signer.checksummed, state=state).set(1)
 
     def forget_lanes(self) -> None:
         """Drop the lanes shown so far: those to come are all there are, or none is known."""
-        for gauge in (self._lane_in_flight, self._lane_next_nonce, self._lane_open):
+        for gauge in (self._lane_in_flight, self._lane_next_nonce, self._lane_open, self._lane_state):
             gauge.clear()
 
     def show_lineages_open(self, count: float) -> None:

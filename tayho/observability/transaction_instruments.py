@@ -33,6 +33,15 @@ _LANE_TEXTS = {
     "oldest_open_seconds": "Since when the oldest lineage that no block shows is open; 0 while there is none",
 }
 
+_FROM_ZERO = {
+    "answered": ("accepted",),
+    "ended": ("mined", "reverted", "superseded"),
+    "replaced": ("stuck", "bump_requested", "cancel_requested"),
+    "look_failed": ("NoQuorum",),
+    "contested": ("contested", "refuted"),
+    "evidence_dropped": ("",),
+}
+
 
 class TransactionInstruments:
     """The instruments of the transaction engine, on the registry of the process."""
@@ -41,7 +50,7 @@ class TransactionInstruments:
         self._happened = Counter(
             "tayho_transactions",
             "What happened to transactions in this process: answered (by the class of the node's answer), held, "
-            "released, ended, lane_closed",
+            "released, ended, lane_closed, replaced, look_failed, contested, evidence_dropped",
             ["what", "label"],
             registry=registry,
         )
@@ -62,6 +71,12 @@ class TransactionInstruments:
             name: Gauge(f"tayho_lane_{name}", _LANE_TEXTS[name], ["signer"], registry=registry)
             for name in fields_dict(LaneGauges)
         }
+
+    def begin(self) -> None:
+        """Show as 0 what alerts count the increase of."""
+        for what, labels in _FROM_ZERO.items():
+            for label in labels:
+                self._happened.labels(what=what, label=label)
 
     def observe(self, what: Enum, label: str, count: int) -> None:
         """Count something that the engine saw happen."""

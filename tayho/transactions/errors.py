@@ -39,6 +39,15 @@ class EstimateAbsurd(TransactionError):
     """A node's estimate of gas cannot be true: nothing is signed on its word."""
 
 
+class GasBeyondCap(TransactionError):
+    """The call must have more gas than a transaction, or the present block, can have: nothing is signed."""
+
+    def __init__(self, gas_limit_min: int, cap: int) -> None:
+        super().__init__(
+            f"the call must have {gas_limit_min} gas and a transaction can have {cap} now: ask for less in one call"
+        )
+
+
 class LineageDrifted(TransactionError):
     """A lineage changed between two statements that must see it alike; the whole change was rolled back."""
 
@@ -126,3 +135,66 @@ class NothingSigned(ActRefused):
 
     def __init__(self, lineage_id: UUID) -> None:
         super().__init__(f"lineage {lineage_id} is not signed yet: its next attempt signs at the market's fee")
+
+
+class RotationRefused(TransactionError):
+    """An operator asked for what may not be of a signer or of its pool. Nothing was changed."""
+
+
+class LaneUnknown(RotationRefused):
+    """No lane of this chain and environment is the signer's."""
+
+    def __init__(self, signer: Address) -> None:
+        super().__init__(f"{signer} has no lane in this CHAIN_ID and ENVIRONMENT: `tayho lanes` lists those that do")
+
+
+class PoolUnknown(RotationRefused):
+    """No process of the role has ever registered lanes."""
+
+    def __init__(self, environment: str, role: str) -> None:
+        super().__init__(f"there is no pool {environment}:{role} on this chain: its first start makes it")
+
+
+class SignerRetired(RotationRefused):
+    """The signer has left its pool, for ever."""
+
+    def __init__(self, signer: Address) -> None:
+        super().__init__(f"{signer} is retired: no nonce is ever taken from it again; take another key")
+
+
+class SignerTaken(RotationRefused):
+    """The signer has a lane already, here or in another pool."""
+
+    def __init__(self, signer: Address, environment: str, role: str) -> None:
+        super().__init__(f"{signer} is a signer of {environment}:{role} on this chain")
+
+
+class LaneNotDraining(RotationRefused):
+    """The lane still takes new nonces, or may at any moment."""
+
+    def __init__(self, signer: Address, state: str) -> None:
+        super().__init__(f"the lane of {signer} is {state}: `tayho jobs signer-drain {signer} SECONDS` first")
+
+
+class StillOpen(RotationRefused):
+    """The lane has transactions that are not final."""
+
+    def __init__(self, signer: Address, lineages: int) -> None:
+        super().__init__(f"{lineages} transactions of {signer} are not final: check it again when they are")
+
+
+class CheckMissing(RotationRefused):
+    """No check of the signer has passed lately enough."""
+
+    def __init__(self, signer: Address, why: str) -> None:
+        super().__init__(
+            f"{signer} may not be retired: {why}; `tayho jobs signer-retire-check {signer}` must have passed at most "
+            "15 minutes before"
+        )
+
+
+class NonceUnsettled(RotationRefused):
+    """The new signer's nonce is not agreed, or its account has transactions that are not in a block."""
+
+    def __init__(self, signer: Address, why: str) -> None:
+        super().__init__(f"{signer} cannot take a place now: {why}")

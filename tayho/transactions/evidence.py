@@ -16,7 +16,8 @@ from storage.rows import value_from
 from tayho.kernel.steps import step
 from tayho.transactions import store
 from tayho.transactions.evidence_rules import contest_detail, contest_kind, final_detail
-from tayho.transactions.types import EvidenceRecord, TransactionSettings
+from tayho.transactions.observing import observe_nothing
+from tayho.transactions.types import EvidenceRecord, Happening, Observe, TransactionSettings
 
 log = structlog.get_logger("tayho.evidence")
 
@@ -27,10 +28,17 @@ PRUNE_SECONDS = 3600
 class EvidenceKeeper:
     """Keeps the evidence of one pool."""
 
-    def __init__(self, database: Database, truth: ChainTruth, settings: TransactionSettings) -> None:
+    def __init__(
+        self,
+        database: Database,
+        truth: ChainTruth,
+        settings: TransactionSettings,
+        observe: Observe = observe_nothing,
+    ) -> None:
         self._database = database
         self._truth = truth
         self._settings = settings
+        self._observe = observe
         self._prune_at = -float("inf")
 
     async def keep_final(self, tx: Connection, sight: Sight, ended: Mapping[UUID, Receipt]) -> None:
@@ -81,6 +89,9 @@ class EvidenceKeeper:
         step("evidence.after_turn")
         if waiting:
             contests.written(len(waiting), dropped)
+            for one in waiting:
+                self._observe(Happening.CONTESTED, contest_kind(one), 1)
+            self._observe(Happening.EVIDENCE_DROPPED, "", dropped)
         if is_pruned and pruned < PRUNE_PAGE:
             self._prune_at = now + PRUNE_SECONDS
         if pruned:

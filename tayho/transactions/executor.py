@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -15,7 +16,7 @@ from rpc.reads import Reads
 from storage.commits import isolating
 from storage.database import Database
 from tayho.contracts.coordination import Coordination
-from tayho.contracts.custody import Custody, Reservation, SigningRefused, SigningRequest
+from tayho.contracts.custody import Custody, Reservation, SigningRefused, SigningRequest, UnknownSigner
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import (
     Attempt,
@@ -29,7 +30,7 @@ from tayho.kernel.jobs import (
 )
 from tayho.kernel.opaque import Opaque
 from tayho.kernel.steps import step
-from tayho.kinds import Call, OnChainKind, Revalidation, revert_reason_of
+from tayho.kinds import Call, OnChainKind, Revalidation, needs_result, revert_reason_of
 from tayho.transactions import store
 from tayho.transactions.blocking import BlockedLanes
 from tayho.transactions.errors import MarketAboveCeiling, NoLaneOpen, PoolHalted
@@ -37,6 +38,7 @@ from tayho.transactions.fee_market import FeeMarket
 from tayho.transactions.halts import Halts
 from tayho.transactions.journal import Journal
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.pool_signers import PoolSigners
 from tayho.transactions.sending import Sending
 from tayho.transactions.simulation import Foreseen, Simulations
 from tayho.transactions.types import (
@@ -64,11 +66,13 @@ ROOM_SECONDS = 15
 ROOM_LOOK_SECONDS = 1
 MARKET_DELAY_SECONDS = 10
 HALT_DELAY_SECONDS = 10
+# Another replica holds the key; BullMQ hands the job to whoever asks first.
+ELSEWHERE_DELAY_SECONDS = 2
 TAKEN_DELAY_SECONDS = 10
 BLOCKED_DELAY_SECONDS = 1
 
 
-# What a call is checked with before its gas and the market's fee are known.
+# What a call is checked with where its gas and the market's fee are not known.
 PROBE_GAS = 21_000
 PROBE_FEE = Fee(1, 0)
 
@@ -123,7 +127,8 @@ class Executor:
         self._sending = sending
         self._settings = settings
         self._signers = signers
-        self.journal = Journal(database, coordination, settings, observe, observe_seconds)
+        self.pool_signers = PoolSigners(signers)
+        self.journal = Journal(database, coordination, settings, observe, observe_seconds, self.pool_signers)
         self.halts = Halts(database, settings)
         self.blocked = BlockedLanes(database, coordination, settings, signers)
         bounds = {"items_max": BATCH_MAX, "queued_max": QUEUED_MAX}
@@ -196,6 +201,7 @@ class Executor:
 
     async def _foresee(self, call: Call) -> Foreseen | WouldRevert:
         """Simulate with the signers in turn. A revert for all of them is believed of a majority alone."""
+        self._simulations.keep_to(self.pool_signers.serving)
         foreseen = await self._simulations.with_any(call, self._settings.fee_wei_max)
         if isinstance(foreseen, Foreseen) or self._agreed is None:
             return foreseen
@@ -210,26 +216,50 @@ class Executor:
     async def _begin(self, kind: OnChainKind, job: Job, attempt: Attempt) -> tuple[Lineage, Foreseen] | Outcome:
         """Take a nonce only for a call that would succeed and that custody would sign: once taken, it must be used."""
         call = await kind.call(job)
-        await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
-        foreseen = await self._foresee(call)
+        foreseen = await self._foresee_signable(call)
         if isinstance(foreseen, WouldRevert):
             return NotActionable(_told(kind, foreseen))
-        simulated = foreseen.simulated
-        await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
         await self.blocked.reopen_where(partial(self._simulate, call=call))
+        lineage = await self._allocate(Allocation(attempt, call, foreseen.signer, needs_result(kind)))
+        if lineage is None:
+            return Postponed("no lane of the pool has room")
+        if lineage.signer != foreseen.signer:
+            self._simulations.fall_in_step(lineage.signer)
+        return lineage, foreseen
+
+    async def _allocate(self, allocation: Allocation) -> Lineage | None:
+        """Take a nonce of a lane that has room; None where none had for ROOM_SECONDS."""
+        room = self._room
+        # Most find room at once, and need no clock.
+        with suppress(NoLaneOpen):
+            return await self._allocations.submit(allocation)
         with trio.move_on_after(ROOM_SECONDS):
             while True:
+                with trio.move_on_after(ROOM_LOOK_SECONDS):
+                    await room.wait()
                 room = self._room
-                try:
-                    lineage = await self._allocations.submit(Allocation(attempt, call, foreseen.signer))
-                except NoLaneOpen:
-                    with trio.move_on_after(ROOM_LOOK_SECONDS):
-                        await room.wait()
-                    continue
-                if lineage.signer != foreseen.signer:
-                    self._simulations.fall_in_step(lineage.signer)
-                return lineage, foreseen
-        return Postponed("no lane of the pool has room")
+                with suppress(NoLaneOpen):
+                    return await self._allocations.submit(allocation)
+        return None
+
+    async def _foresee_signable(self, call: Call) -> Foreseen | WouldRevert:
+        """Simulate. What custody would not sign is refused for that, whatever the chain says of it, or cannot say.
+
+        Raises RequestRefused, and as `_foresee`.
+        """
+        foreseen: Foreseen | WouldRevert | Exception
+        try:
+            foreseen = await self._foresee(call)
+        except Exception as error:  # noqa: BLE001 - raised below, where custody does not refuse the call for good
+            foreseen = error
+        if isinstance(foreseen, Foreseen):
+            simulated = foreseen.simulated
+            await self._refuse_unsignable(call, simulated.gas_limit, simulated.fee, simulated.transaction_type)
+        else:
+            await self._refuse_unsignable(call, PROBE_GAS, PROBE_FEE)
+        if isinstance(foreseen, Exception):
+            raise foreseen
+        return foreseen
 
     async def _refuse_unsignable(self, call: Call, gas_limit: int, fee: Fee, transaction_type: int = DYNAMIC) -> None:
         """Raise RequestRefused for what no attempt could ever sign."""
@@ -314,11 +344,14 @@ class Executor:
         self.halts.refuse()
         answer = await self._sending.submit(tx_hash, lineage.signer, lineage.nonce, raw)
         await self._marks.submit(Mark(attempt, tx_hash, self._sending.endpoint, answer))
-        bound = log.bind(job_id=str(attempt.job_id), tx_hash=f"0x{tx_hash.hex()}", answer=answer.reason)
-        if answer.is_out:
-            bound.info("transaction_out")
-        else:
-            bound.warning("transaction_not_out_yet", detail=answer.detail)
+        if not answer.is_out:
+            log.warning(
+                "transaction_not_out_yet",
+                job_id=str(attempt.job_id),
+                tx_hash=f"0x{tx_hash.hex()}",
+                answer=answer.reason,
+                detail=answer.detail,
+            )
         return Ended()
 
     async def _give_up(self, attempt: Attempt, lineage: Lineage | None, reason: str) -> Outcome:
@@ -335,10 +368,14 @@ def _told(kind: OnChainKind, reverted: WouldRevert) -> str:
 
 
 async def execute_or_postpone(executor: Executor, kind: OnChainKind, job: Job, attempt: Attempt) -> Outcome:
-    """`execute`, with a market above the ceiling and a halted pool as postponements: neither is the job's fault."""
+    """`execute`, with what is no fault of the job as postponements: a market above the ceiling, a halted pool, a key
+    that another replica holds."""
     try:
         return await executor.execute(kind, job, attempt)
     except MarketAboveCeiling as error:
         return Postponed(str(error), MARKET_DELAY_SECONDS)
     except PoolHalted as error:
         return Postponed(str(error), HALT_DELAY_SECONDS)
+    except UnknownSigner as error:
+        # While keys change, a nonce may have been taken by a replica that holds another set of them.
+        return Postponed(str(error), ELSEWHERE_DELAY_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rpc.values import FeeHistory
-from tayho.transactions.errors import EstimateAbsurd, MarketAboveCeiling, MarketAbsurd
+from tayho.transactions.errors import EstimateAbsurd, GasBeyondCap, MarketAboveCeiling, MarketAbsurd
 from tayho.transactions.types import DYNAMIC, LEGACY, Fee, FeeCapped, Market
 
 BASIS_POINTS = 10_000
@@ -121,16 +121,22 @@ def _require_plausible(history: FeeHistory, newest_base_fee_wei: int | None) -> 
         had_base_fee = had_base_fee or base_fee_wei > 0
 
 
-def gas_limit_for(gas_estimate: int, *, block_gas_limit: int, gas_limit_max: int) -> int:
-    """The gas limit to sign: the estimate with its buffer, within the caps of a transaction and of a block.
+def gas_limit_for(gas_estimate: int, *, block_gas_limit: int, gas_limit_max: int, gas_limit_min: int = 0) -> int:
+    """The gas limit to sign: the estimate with its buffer, or without one `gas_limit_min` at least where that is
+    given, within a transaction's and a block's caps.
 
-    Raises EstimateAbsurd for an estimate that no transaction can have or no block can hold.
+    Raises EstimateAbsurd for an estimate that no transaction can have or no block can hold, GasBeyondCap for a
+    minimum that is.
     """
     if block_gas_limit <= 0:
         raise EstimateAbsurd(f"the block's gas limit is said to be {block_gas_limit}")
     if not INTRINSIC_GAS <= gas_estimate <= block_gas_limit:
         raise EstimateAbsurd(f"the estimate is {gas_estimate}, expected {INTRINSIC_GAS} to {block_gas_limit}")
-    return buffered_gas(gas_estimate, min(gas_limit_max, block_gas_limit))
+    cap = min(gas_limit_max, block_gas_limit)
+    if gas_limit_min > cap:
+        raise GasBeyondCap(gas_limit_min, cap)
+    # Whoever says what a call must have has counted already: a buffer on top would pass their own bounds.
+    return max(gas_estimate, gas_limit_min) if gas_limit_min else buffered_gas(gas_estimate, cap)
 
 
 def buffered_gas(gas_estimate: int, gas_limit_max: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+import structlog
 from attrs import evolve
 
 from storage.database import Connection, Database
@@ -20,6 +21,7 @@ from tayho.transactions.errors import LineageDrifted, NoLaneOpen, NoLongerUnsign
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.halts import held_unhalted
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
+from tayho.transactions.pool_signers import PoolSigners
 from tayho.transactions.round_robin import by_preference, choose_lanes
 from tayho.transactions.types import (
     Allocation,
@@ -34,6 +36,11 @@ from tayho.transactions.types import (
     TransactionSettings,
 )
 
+log = structlog.get_logger("tayho.transactions")
+
+# As many as a log line shows.
+LOGGED_TOGETHER = 100
+
 
 class Journal:
     """Every change of lanes, lineages and members that an attempt makes."""
@@ -45,7 +52,10 @@ class Journal:
         settings: TransactionSettings,
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        signers: PoolSigners | None = None,
     ) -> None:
+        """`signers` are those whose keys are here: without them every lane of the pool is taken for one."""
+        self._signers = signers
         self._database = database
         self._coordination = coordination
         self._settings = settings
@@ -95,7 +105,7 @@ class Journal:
                 )
                 for one, signer in pairs
             }
-            nonces = await self._insert(tx, list(lineages.values()))
+            nonces = await self._insert(tx, list(lineages.values()), [one.needs_result for one, _ in pairs])
             if len(nonces) != len(lineages):
                 # Without this a job would say that it owns a nonce, and own none.
                 raise LineageDrifted("a lane closed under its own lock")
@@ -122,9 +132,13 @@ class Journal:
             return [], 0, False
         await store.LOCK_LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
         rows = await store.LANES_OF_POOL(tx, settings.chain_id, settings.environment, settings.role)
-        return [store.lane_of(row) for row in rows], pool["cursor_position"], pool["is_halted"]
+        lanes = [store.lane_of(row) for row in rows]
+        usable = lanes if self._signers is None else self._signers.usable(lanes)
+        return usable, pool["cursor_position"], pool["is_halted"]
 
-    async def _insert(self, tx: Connection, lineages: Sequence[Lineage]) -> Mapping[UUID, int]:
+    async def _insert(
+        self, tx: Connection, lineages: Sequence[Lineage], need_results: Sequence[bool]
+    ) -> Mapping[UUID, int]:
         if not lineages:
             return {}
         settings = self._settings
@@ -140,6 +154,8 @@ class Journal:
             [lineage.call.to.value for lineage in lineages],
             [lineage.call.value_wei for lineage in lineages],
             [lineage.call.data for lineage in lineages],
+            [lineage.call.gas_limit_min for lineage in lineages],
+            need_results,
         )
         return {row["lineage_id"]: row["nonce"] for row in rows}
 
@@ -200,6 +216,7 @@ class Journal:
             await note_answers(tx, answered, sent_by)
         step("journal.after_mark")
         tell(applied, answered, self._observe, self._observe_seconds)
+        _log_those_out(marks)
         return [None if one.attempt.job_id in confirmed else StaleAttempt(one.attempt) for one in marks]
 
     async def abandon_unsigned(self, attempt: Attempt, lineage: Lineage, reason: Mapping[str, Json]) -> None:
@@ -222,3 +239,11 @@ class Journal:
             if row is None:
                 raise StaleAttempt(attempt)
         step("journal.after_abandon")
+
+
+def _log_those_out(marks: Sequence[Mark]) -> None:
+    """One line for many: a line of its own costs as much as a tenth of a transaction's way through here."""
+    sent = [f"{one.attempt.job_id} 0x{one.tx_hash.hex()}" for one in marks if one.answer.is_out]
+    for first in range(0, len(sent), LOGGED_TOGETHER):
+        together = sent[first : first + LOGGED_TOGETHER]
+        log.info("transactions_out", count=len(together), sent=together)

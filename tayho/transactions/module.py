@@ -21,7 +21,7 @@ from tayho.kernel.jobs import Attempt, Job, Outcome
 from tayho.kinds import OnChainKind
 from tayho.transactions import store
 from tayho.transactions.broadcast import Broadcaster
-from tayho.transactions.errors import ActRefused, LaneTaken, TransactionError
+from tayho.transactions.errors import ActRefused, LaneTaken, PoolHalted, RotationRefused, TransactionError
 from tayho.transactions.evidence import evidence_of_job
 from tayho.transactions.executor import Executor, execute_or_postpone
 from tayho.transactions.explaining.facts import LineageReader, pool_look
@@ -45,25 +45,48 @@ from tayho.transactions.reorganising import Reorganisations
 from tayho.transactions.replacing.acts import LineageControl
 from tayho.transactions.replacing.rounds import Replacing
 from tayho.transactions.replacing.types import Act, Wished
+from tayho.transactions.results import Results
+from tayho.transactions.rotating.draining import SignerDrains
+from tayho.transactions.rotating.keys import KeyRetirement
+from tayho.transactions.rotating.pools import SignerRotation
+from tayho.transactions.rotating.types import CheckDone, LaneDrained, LaneLeft, LaneNow, Rotated
 from tayho.transactions.sending import Sending
 from tayho.transactions.superseding import Superseding
-from tayho.transactions.types import Halt, LaneStatus, LineageRecord, Observe, ObserveSeconds, TransactionSettings
+from tayho.transactions.types import (
+    Halt,
+    Happening,
+    LaneStatus,
+    LineageRecord,
+    Observe,
+    ObserveSeconds,
+    TransactionSettings,
+)
 from tayho.transactions.world import World
 from tayho.transactions.world_acts import WorldActs
 
 __all__ = [
     "Act",
     "ActRefused",
+    "CheckDone",
     "DoubtfulLine",
     "EngineRules",
+    "KeyRetirement",
+    "LaneDrained",
+    "LaneLeft",
     "LaneLine",
+    "LaneNow",
     "LaneTaken",
     "LineageControl",
     "LineageReader",
     "LineageWhole",
     "MemberSeen",
     "NodeSight",
+    "PoolHalted",
     "PoolLook",
+    "Rotated",
+    "RotationRefused",
+    "SignerDrains",
+    "SignerRotation",
     "TransactionError",
     "Transactions",
     "TxExplanation",
@@ -95,11 +118,14 @@ class Transactions:
         signers: Sequence[Address],
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
+        kinds: Sequence[OnChainKind] = (),
     ) -> None:
+        """`kinds` are those that are asked what the receipts of their jobs mean."""
         self._database = database
         self._reads = reads
         self._settings = settings
         self._signers = tuple(signers)
+        self._observe = observe
         sending = Sending(Broadcaster(writes, write_endpoint))
         self._executor = Executor(
             database,
@@ -115,19 +141,9 @@ class Transactions:
         )
         self._truth = truth
         self._world = World(database, coordination, truth, self._executor.halts, settings)
-        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings)
-        replacing = Replacing(
-            database,
-            coordination,
-            custody,
-            truth,
-            reads,
-            self._executor.fee_market,
-            sending,
-            settings,
-            observe,
-            observe_seconds,
-        )
+        results = Results(database, coordination, kinds, settings.instance_id, observe)
+        self._reorganisations = Reorganisations(database, coordination, truth, self._executor.halts, settings, results)
+        replacing = self._replacing(coordination, custody, sending, observe, observe_seconds)
         self._reconciler = Reconciler(
             database,
             coordination,
@@ -137,8 +153,30 @@ class Transactions:
             self._executor,
             settings,
             steps=self._steps(coordination, replacing),
+            results=results,
             observe=observe,
             observe_seconds=observe_seconds,
+        )
+
+    def _replacing(
+        self,
+        coordination: Coordination,
+        custody: Custody,
+        sending: Sending,
+        observe: Observe,
+        observe_seconds: ObserveSeconds,
+    ) -> Replacing:
+        return Replacing(
+            self._database,
+            coordination,
+            custody,
+            self._truth,
+            self._reads,
+            self._executor.fee_market,
+            sending,
+            self._settings,
+            observe,
+            observe_seconds,
         )
 
     def _steps(self, coordination: Coordination, replacing: Replacing) -> list[Step]:
@@ -155,6 +193,7 @@ class Transactions:
         LaneTaken, RpcError, StorageError.
         """
         fresh = await register_lanes(self._database, self._reads, self._settings, self._signers)
+        self._executor.pool_signers.usable(await self.lanes())
         await self._world.at_start(fresh)
 
     async def run(self) -> None:
@@ -169,8 +208,12 @@ class Transactions:
             self._tick,
             transient=(StorageError, RpcError, TransactionError),
             backoff_seconds_max=max(self._settings.reconcile_seconds, 1),
-            on_error=lambda error, failures: log.warning("reconcile_failed", failures=failures, error=str(error)),
+            on_error=self._note_failure,
         )
+
+    def _note_failure(self, error: Exception, failures: int) -> None:
+        log.warning("reconcile_failed", failures=failures, error=str(error))
+        self._observe(Happening.LOOK_FAILED, type(error).__name__, 1)
 
     async def _tick(self) -> bool:
         """The world first: what it halts is not worked on. After a halt the chain is known anew, as was decided."""

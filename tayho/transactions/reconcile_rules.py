@@ -11,7 +11,7 @@ from attrs import frozen
 from rpc.truth import Sight
 from rpc.values import Receipt
 from tayho.kernel.address import Address
-from tayho.transactions.types import OpenMember
+from tayho.transactions.types import Final, OpenMember
 
 
 @frozen
@@ -29,6 +29,8 @@ class OpenLineage:
     members: tuple[OpenMember, ...]
     # Its job goes on without it: only a cancellation of it may be sent, and whatever is mined ends no job.
     is_unwanted: bool = False
+    # Its kind reads the receipt's logs before anything ends.
+    needs_result: bool = False
 
     @property
     def tx_hashes(self) -> tuple[bytes, ...]:
@@ -80,14 +82,6 @@ def view_of(sight: Sight) -> ChainView:
         latest_nonces={Address(account): nonce for account, nonce in sight.nonces.items()},
         pending_nonces={Address(account): nonce for account, nonce in sight.pending_nonces.items()},
     )
-
-
-@frozen
-class Final:
-    """A member is mined deep enough: the lineage ends."""
-
-    tx_hash: bytes
-    receipt: Receipt
 
 
 @frozen

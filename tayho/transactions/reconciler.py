@@ -11,8 +11,8 @@ import structlog
 
 from rpc.errors import FinalityViolated, RpcError, RpcRefused
 from rpc.truth import ChainTruth, Sight
-from rpc.values import Header, Receipt
-from storage.database import Database
+from rpc.values import Header
+from storage.database import Connection, Database, Row
 from storage.errors import StorageError
 from tayho.contracts.coordination import Coordination, Settlement
 from tayho.contracts.custody import Custody, CustodyError
@@ -27,7 +27,6 @@ from tayho.transactions.halts import held_unhalted
 from tayho.transactions.observing import observe_no_seconds, observe_nothing
 from tayho.transactions.reconcile_rules import (
     Decision,
-    Final,
     OpenLineage,
     Resend,
     decide,
@@ -35,8 +34,10 @@ from tayho.transactions.reconcile_rules import (
     view_of,
 )
 from tayho.transactions.resending import Resending
+from tayho.transactions.results import Judged, Results, SettlementRefused, detail_of
 from tayho.transactions.sending import Sending
 from tayho.transactions.types import (
+    Final,
     Happening,
     Lineage,
     Observe,
@@ -68,20 +69,25 @@ class Reconciler:
         executor: Executor,
         settings: TransactionSettings,
         steps: Sequence[Step] = (),
+        results: Results | None = None,
         observe: Observe = observe_nothing,
         observe_seconds: ObserveSeconds = observe_no_seconds,
     ) -> None:
-        """`steps` come after the open lineages at every tick, in their order, each told the head."""
+        """`steps` come after the open lineages at every tick, in their order, each told the head.
+
+        Without `results` no kind is asked, and what needs a result is held.
+        """
         self._database = database
         self._coordination = coordination
         self._truth = truth
         self._resending = Resending(database, custody, sending, settings, observe, observe_seconds)
         self._executor = executor
         self._settings = settings
-        self._evidence = EvidenceKeeper(database, truth, settings)
+        self._evidence = EvidenceKeeper(database, truth, settings, observe)
         self._steps = tuple(steps)
         self._observe = observe
         self._observe_seconds = observe_seconds
+        self._results = results or Results(database, coordination, (), settings.instance_id, observe)
 
     async def tick(self) -> bool:
         """Look at what is due, then take each step; True if more lineages are due. Raises RpcError, StorageError.
@@ -155,6 +161,7 @@ class Reconciler:
                 state=first["state"],
                 included_block_number=first["included_block_number"],
                 is_unwanted=first["is_unwanted"],
+                needs_result=first["needs_result"],
                 members=tuple(store.open_member_of(row) for row in members),
             )
             for first, members in (
@@ -178,7 +185,7 @@ class Reconciler:
         return sight
 
     async def _finalise(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision], sight: Sight) -> None:
-        """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
+        """End what is final and says what it must; hold what does not."""
         finals = [
             (lineage, decision)
             for lineage, decision in zip(lineages, decisions, strict=True)
@@ -186,47 +193,61 @@ class Reconciler:
         ]
         if not finals:
             return
+        judged, unread = await self._results.read(finals)
+        while judged:
+            try:
+                await self._end(judged, sight)
+                break
+            except SettlementRefused as refused:
+                # Its own lineage is held; the others end without it.
+                unread.append(refused.unread)
+                judged = [one for one in judged if one.lineage is not refused.unread.lineage]
+        await self._results.hold(unread)
+
+    async def _end(self, judged: Sequence[Judged], sight: Sight) -> None:
+        """End lineages and jobs together. Jobs are locked first, in the order that every other path locks."""
         async with self._database.transaction() as tx:
             settled = await self._coordination.settle(
-                tx,
-                [
-                    _settlement(lineage.job_id, final.receipt, is_cancelled=lineage.is_cancelled_by(final.tx_hash))
-                    for lineage, final in finals
-                    if lineage.job_id is not None
-                ],
+                tx, [_settlement(one.lineage.job_id, one) for one in judged if one.lineage.job_id is not None]
             )
             if not await held_unhalted(tx, self._settings):
                 raise PoolHalted
-            due = [(lineage, final) for lineage, final in finals if lineage.job_id is None or lineage.job_id in settled]
-            rows = await store.FINALISE(
-                tx,
-                [lineage.lineage_id for lineage, _ in due],
-                [final.tx_hash for _, final in due],
-                [final.receipt.block_hash for _, final in due],
-                [final.receipt.block_number for _, final in due],
-                [final.receipt.transaction_index for _, final in due],
-                [final.receipt.succeeded for _, final in due],
-                [final.receipt.gas_used for _, final in due],
-                [final.receipt.effective_gas_price_wei for _, final in due],
-                sight.head.number,
-                [lineage.is_cancelled_by(final.tx_hash) for lineage, final in due],
-            )
-            # Of a job that goes on without its lineage: to end it with what became of the lineage would be a lie.
-            owned = {row["lineage_id"] for row in rows if not row["is_disowned"]}
-            drifted = [lineage for lineage, _ in due if lineage.job_id is not None and lineage.lineage_id not in owned]
-            if drifted:
-                raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} changed under us")
+            due = [one for one in judged if one.lineage.job_id is None or one.lineage.job_id in settled]
+            rows = await self._end_lineages(tx, due, sight.head.number)
             ended = {row["lineage_id"] for row in rows}
+            await self._results.settle(tx, [one for one in due if one.lineage.lineage_id in ended])
             await self._evidence.keep_final(
                 tx,
                 sight,
-                {lineage.lineage_id: final.receipt for lineage, final in due if lineage.lineage_id in ended},
+                {one.lineage.lineage_id: one.final.receipt for one in due if one.lineage.lineage_id in ended},
             )
         step("reconcile.after_finalise")
         for row in rows:
             self._observe(Happening.ENDED, row["state"], 1)
             self._observe_seconds(Stage.FINAL, row["seconds"])
         log.info("lineages_final", lineages=len(rows), head=sight.head.number)
+
+    async def _end_lineages(self, tx: Connection, due: Sequence[Judged], head_block_number: int) -> Sequence[Row]:
+        receipts = [one.final.receipt for one in due]
+        rows = await store.FINALISE(
+            tx,
+            [one.lineage.lineage_id for one in due],
+            [one.final.tx_hash for one in due],
+            [receipt.block_hash for receipt in receipts],
+            [receipt.block_number for receipt in receipts],
+            [receipt.transaction_index for receipt in receipts],
+            [receipt.succeeded for receipt in receipts],
+            [receipt.gas_used for receipt in receipts],
+            [receipt.effective_gas_price_wei for receipt in receipts],
+            head_block_number,
+            [one.is_cancelled for one in due],
+        )
+        # Of a job that goes on without its lineage: to end it with what became of the lineage would be a lie.
+        owned = {row["lineage_id"] for row in rows if not row["is_disowned"]}
+        drifted = [one.lineage for one in due if one.lineage.job_id is not None and one.lineage.lineage_id not in owned]
+        if drifted:
+            raise LineageDrifted(f"lineages {[str(lineage.lineage_id) for lineage in drifted]} changed under us")
+        return rows
 
     async def _note_inclusions(self, lineages: Sequence[OpenLineage], decisions: Sequence[Decision]) -> None:
         changes = inclusion_changes(lineages, decisions)
@@ -289,18 +310,12 @@ class Reconciler:
             bound.warning("filler_unsigned", error=str(error))
 
 
-def _settlement(job_id: UUID, receipt: Receipt, *, is_cancelled: bool) -> Settlement:
-    detail = {
-        "tx_hash": f"0x{receipt.transaction_hash.hex()}",
-        "block_number": receipt.block_number,
-        "block_hash": f"0x{receipt.block_hash.hex()}",
-        "gas_used": receipt.gas_used,
-        "effective_gas_price_wei": receipt.effective_gas_price_wei,
-    }
-    if is_cancelled:
+def _settlement(job_id: UUID, judged: Judged) -> Settlement:
+    detail = detail_of(judged)
+    if judged.is_cancelled:
         message = "an operator's cancellation was mined at the nonce: the call took no effect"
         return Settlement(job_id, "dead", {"type": "CancelledOnChain", "message": message, **detail})
-    if receipt.succeeded:
+    if judged.final.receipt.succeeded:
         return Settlement(job_id, "completed", detail)
     return Settlement(
         job_id, "dead", {"type": "RevertedOnChain", "message": "the transaction was mined and reverted", **detail}

@@ -28,6 +28,7 @@ from tayho.transactions.reorganising_rules import (
     heirs,
     judge,
 )
+from tayho.transactions.results import Results
 from tayho.transactions.types import TransactionSettings
 
 log = structlog.get_logger("tayho.reorganisations")
@@ -47,12 +48,14 @@ class Reorganisations:
         truth: ChainTruth,
         halts: Halts,
         settings: TransactionSettings,
+        results: Results | None = None,
     ) -> None:
         self._database = database
         self._coordination = coordination
         self._truth = truth
         self._halts = halts
         self._settings = settings
+        self._results = results or Results(database, coordination, (), settings.instance_id)
         self._pool = (settings.chain_id, settings.environment, settings.role)
         self._is_remembered = False
 
@@ -172,13 +175,16 @@ class Reorganisations:
                 return
             lineage_ids = [row["lineage_id"] for row in page]
             await store.LOCK_LINEAGES(tx, lineage_ids)
-            ended = [_ended_of(row) for row in await store.STILL_ENDED_IN(tx, lineage_ids, *gone)]
+            ended = await self._known(
+                tx, [_ended_of(row) for row in await store.STILL_ENDED_IN(tx, lineage_ids, *gone)]
+            )
             if not ended:
                 return
             wanted = heirs(ended)
             revived = await self._coordination.revive(
                 tx, [Revival(one.job_id, _detail(one)) for one in wanted if one.job_id is not None]
             )
+            await self._results.unsettle(tx, sorted(revived & {one.job_id for one in wanted if one.had_result}))
             owned = {one.lineage_id for one in wanted if one.job_id in revived}
             disowned = [one for one in ended if one.job_id is not None and one.lineage_id not in owned]
             await self._revive_lineages(tx, ended, disowned)
@@ -186,6 +192,14 @@ class Reorganisations:
         log.warning("lineages_un_mined", lineages=len(ended), jobs=len(revived))
         for one in disowned:
             log.error("revival_conflict", **_conflict(one))
+
+    async def _known(self, tx: Connection, ended: Sequence[Ended]) -> list[Ended]:
+        """Without those whose results only another process, which knows their kind, can take back: it will."""
+        unknown = await self._results.unknown(tx, [one.job_id for one in ended if one.had_result and one.job_id])
+        for one in ended:
+            if one.job_id in unknown:
+                log.error("revival_left_to_others", lineage_id=str(one.lineage_id), job_id=str(one.job_id))
+        return [one for one in ended if one.job_id not in unknown]
 
     async def _revive_lineages(self, tx: Connection, ended: Sequence[Ended], disowned: Sequence[Ended]) -> None:
         without_job = {one.lineage_id for one in disowned}
@@ -223,6 +237,7 @@ def _ended_of(row: Row) -> Ended:
         tx_hash=row["tx_hash"],
         block=Block(row["block_number"], row["block_hash"]),
         is_succeeded=row["is_succeeded"],
+        had_result=row["had_result"],
     )
 
 

@@ -47,6 +47,8 @@ class Ended:
     block: Block
     # The job has another lineage by now.
     is_succeeded: bool
+    # Its kind read a result in the receipt, and may have ended other jobs by it.
+    had_result: bool = False
 
 
 def heirs(ended: Sequence[Ended]) -> list[Ended]:

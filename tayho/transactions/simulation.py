@@ -8,8 +8,7 @@ import trio
 from attrs import frozen
 
 from rpc import methods
-from rpc.errors import Reverted
-from rpc.reads import Call as Question
+from rpc.errors import NoQuorum, Reverted, RpcRefused
 from rpc.reads import Reads
 from tayho.kernel.address import Address
 from tayho.kinds import Call
@@ -44,6 +43,10 @@ class Simulations:
         # In the order in which the cursor goes round the lanes, so that the turns of both can fall in step.
         self._signers = tuple(sorted(signers))
         self._turn = 0
+
+    def keep_to(self, signers: Sequence[Address]) -> None:
+        """Go on with these signers, in the order of the lanes: the pool may have others than before."""
+        self._signers = tuple(signers)
 
     def by(self, reads: Reads) -> Simulations:
         """The same by other reads, at the same turn."""
@@ -83,33 +86,44 @@ async def simulate(
     """Run the call at the present head. A node's failure is raised as it is: it is no proof of a revert.
 
     The gas is the node's own estimate, for a filler too: no constant covers what an Arbitrum chain adds for its data.
-    Raises RpcError, MarketAboveCeiling, MarketAbsurd, EstimateAbsurd.
+    Raises RpcError, MarketAboveCeiling, MarketAbsurd, EstimateAbsurd, GasBeyondCap.
     """
     header = await reads.ask(methods.block_by_number("latest"))
     if header is None:
         raise TypeError("there is always a latest block")
     request = methods.CallRequest(sender.value, call.to.value, call.data, call.value_wei)
-    asked: list[Question[object]] = [
-        methods.call(request, header.number),
-        methods.estimate_gas(request, header.number),
-    ]
-    returned, gas = await reads.ask_many(asked)
-    for answer in (returned, gas):
-        if isinstance(answer, Reverted):
-            return WouldRevert(answer.reason or answer.message, header.number, answer.data or b"")
-    if isinstance(returned, Exception):
-        raise returned
+    gas = await _gas_or_revert(reads, request, header.number)
+    if isinstance(gas, WouldRevert):
+        return gas
     market = await fee_market.at(header)
     return Simulated(
-        gas_limit_for(_number(gas), block_gas_limit=header.gas_limit, gas_limit_max=GAS_LIMIT_MAX),
+        gas_limit_for(
+            gas,
+            block_gas_limit=header.gas_limit,
+            gas_limit_max=GAS_LIMIT_MAX,
+            gas_limit_min=call.gas_limit_min,
+        ),
         fee_for_market(market, fee_wei_max),
         market.transaction_type,
     )
 
 
-def _number(answer: object) -> int:
-    if isinstance(answer, Exception):
-        raise answer
-    if not isinstance(answer, int):
-        raise TypeError(f"expected a quantity, found {type(answer).__name__}")
-    return answer
+async def _gas_or_revert(reads: Reads, request: methods.CallRequest, block_number: int) -> int | WouldRevert:
+    """The node's estimate, which it has by running the call at that block. Where it gives none, the call itself tells
+    whether it reverts: nodes refuse an estimate in many words, and a majority may agree on a revert alone.
+    """
+    try:
+        return await reads.ask(methods.estimate_gas(request, block_number))
+    except Reverted as error:
+        return _reverted(error, block_number)
+    except (RpcRefused, NoQuorum) as error:
+        refused = error
+    try:
+        await reads.ask(methods.call(request, block_number))
+    except Reverted as error:
+        return _reverted(error, block_number)
+    raise refused
+
+
+def _reverted(error: Reverted, block_number: int) -> WouldRevert:
+    return WouldRevert(error.reason or error.message, block_number, error.data or b"")

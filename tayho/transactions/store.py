@@ -12,6 +12,7 @@ from tayho.kernel.address import Address
 from tayho.kinds import Call
 from tayho.transactions.fillers import filler_call_hash
 from tayho.transactions.replacing.types import Candidate
+from tayho.transactions.rotating.types import LaneNow
 from tayho.transactions.types import (
     Fee,
     Halt,
@@ -29,6 +30,7 @@ FIND_LANE = one("transactions/lanes.find_lane")
 LOCK_POOL = one("transactions/lanes.lock_pool")
 LOCK_LANES_OF_POOL = many("transactions/lanes.lock_lanes_of_pool")
 LANES_OF_POOL = many("transactions/lanes.lanes_of_pool")
+HAS_LANES = scalar("transactions/lanes.has_lanes")
 MOVE_CURSOR = command("transactions/lanes.move_cursor")
 
 ALLOCATE = many("transactions/journal.allocate")
@@ -106,6 +108,21 @@ CLOSE_UNDERFUNDED = many("transactions/holds.close_underfunded")
 LOCK_LINEAGES_OF = many("transactions/holds.lock_lineages_of")
 HOLD = many("transactions/holds.hold")
 RELEASE = many("transactions/holds.release")
+HOLD_FOR_MISSING_RESULT = many("transactions/holds.hold_for_missing_result")
+
+LANE_NOW = one("transactions/rotation.lane_now")
+DRAIN_LANE = many("transactions/rotation.drain_lane")
+UNDRAIN_LANE = many("transactions/rotation.undrain_lane")
+LEFT_OF_LANE = many("transactions/rotation.left_of_lane")
+OPEN_OF_LANE = scalar("transactions/rotation.open_of_lane")
+REVIVABLE_OF_LANE = one("transactions/rotation.revivable_of_lane")
+RECORD_CHECK = one("transactions/rotation.record_check")
+NEWEST_CHECK = one("transactions/rotation.newest_check")
+RETIRE_LANE = many("transactions/rotation.retire_lane")
+ADMIT_LANE = many("transactions/rotation.admit_lane")
+HAND_OVER = command("transactions/rotation.hand_over")
+KEY_FACTS = one("transactions/rotation.key_facts")
+PAGE_OF_KEY = many("transactions/rotation.page_of_key")
 
 FIND_LINEAGES = many("transactions/explaining.find_lineages")
 LINEAGE = one("transactions/explaining.lineage")
@@ -130,8 +147,18 @@ def lane_of(row: Row) -> LaneStatus:
     return value_from(LaneStatus, row, signer=Address(row["signer"]))
 
 
+def lane_now_of(row: Row) -> LaneNow:
+    predecessor = row["predecessor"]
+    return value_from(
+        LaneNow,
+        row,
+        signer=Address(row["signer"]),
+        predecessor=None if predecessor is None else Address(predecessor),
+    )
+
+
 def lineage_of(row: Row) -> Lineage:
-    call = Call(Address(row["to_address"]), row["call_data"], row["value_wei"])
+    call = Call(Address(row["to_address"]), row["call_data"], row["value_wei"], row["gas_limit_min"])
     return value_from(Lineage, row, signer=Address(row["signer"]), call=call)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from attrs import field, frozen
 
-from rpc.values import shown_hex
+from rpc.values import Receipt, shown_hex
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt
 from tayho.kernel.json_document import Json
@@ -175,6 +175,14 @@ class OpenMember:
 
 
 @frozen
+class Final:
+    """A member is mined deep enough: its lineage ends."""
+
+    tx_hash: bytes
+    receipt: Receipt
+
+
+@frozen
 class Simulated:
     """The call succeeds at the block asked: its gas limit and the market's fee, for a transaction of this type."""
 
@@ -255,7 +263,9 @@ AnswerReason: TypeAlias = Literal[
     "ambiguous",
 ]
 """The class of an answer in the table of what nodes say (TX-4); `answer_rules.consequence` says what follows."""
-Hold: TypeAlias = Literal["fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used"]
+Hold: TypeAlias = Literal[
+    "fee_capped", "replacements_spent", "underfunded", "limits", "refused", "nonce_used", "result_missing"
+]  # fmt: skip
 """Why an open lineage does not move by itself."""
 
 
@@ -280,6 +290,8 @@ class Allocation:
     attempt: Attempt
     call: Call
     preferred: Address | None = None
+    # Whether the job's kind reads the receipt's logs.
+    needs_result: bool = False
 
 
 @frozen
@@ -420,6 +432,10 @@ class Happening(Enum):
     RELEASED = "released"  # the kind of hold
     ENDED = "ended"  # the state that the lineage ended in
     LANE_CLOSED = "lane_closed"  # the state that the lane went to
+    REPLACED = "replaced"  # why: the cause of the replacement
+    LOOK_FAILED = "look_failed"  # the name of the error; NoQuorum where nothing was agreed
+    CONTESTED = "contested"  # the kind of the decision that was contested
+    EVIDENCE_DROPPED = "evidence_dropped"  # empty
 
 
 class Stage(Enum):

@@ -87,10 +87,11 @@ async def served(
     refresh: Callable[[], Awaitable[None]] = nothing,
     render: Callable[[], bytes] = lambda: b"tayho_up 1\n",
     beside: Sequence[HTTPRouteHandler] = (),
+    show: Callable[[Readiness], None] = lambda _readiness: None,
 ) -> AsyncGenerator[Served]:
     """A face served on a free port of loopback, until the block ends."""
     heart, stop = Heart(), trio.Event()
-    health = Health(heart, readiness, refresh, render, beside)
+    health = Health(heart, readiness, refresh, render, beside, show)
     async with listening(Bind("127.0.0.1", 0)) as sockets, trio.open_nursery() as tasks:
         tasks.start_soon(health.run)
 

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from storage.errors import StoreUnavailable
 from tayho.api.gauges import Gauges, Lanes
-from tayho.coordination.types import Backlog
+from tayho.coordination.types import Backlog, RoleAges
 from tayho.kernel.address import Address
 from tayho.observability import Metrics
 from tayho.transactions.module import LaneLine, PoolLook
@@ -44,9 +44,14 @@ async def away():
     raise StoreUnavailable("gone")
 
 
+# Shown by others than the gauges' sources.
+OF_THE_PROCESS = ("tayho_build", "tayho_ready", "tayho_loop_late")
+AGES = answering([RoleAges("automation", 4.5, 0.5)])
+
+
 def gauges() -> Gauges:
     lanes = Lanes(answering([LANE]), answering(3), answering([HALT]))
-    return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), list, lanes)
+    return Gauges(Metrics(), Pool(), lambda: True, answering(Backlog(7, 2, 1.5)), AGES, list, lanes)
 
 
 def shown(gauges: Gauges) -> dict[str, float]:
@@ -55,7 +60,7 @@ def shown(gauges: Gauges) -> dict[str, float]:
         f"{sample.name}{''.join(f'/{value}' for value in sample.labels.values())}": sample.value
         for family in families
         for sample in family.samples
-        if sample.name.startswith("tayho_") and "build" not in sample.name
+        if sample.name.startswith("tayho_") and not sample.name.startswith(OF_THE_PROCESS)
     }
 
 
@@ -68,6 +73,9 @@ async def test_all_sources_are_shown():
         "tayho_outbox_rows": 7,
         "tayho_outbox_unpublished": 2,
         "tayho_outbox_oldest_due_seconds": 1.5,
+        "tayho_queue_oldest_seconds/automation": 4.5,
+        "tayho_processing_oldest_seconds/automation": 0.5,
+        f"tayho_lane_state/{SIGNER}/open": 1,
         f"tayho_lane_in_flight/{SIGNER}": 3,
         f"tayho_lane_next_nonce/{SIGNER}": 41,
         f"tayho_lane_open/{SIGNER}": 1,
@@ -78,6 +86,7 @@ async def test_all_sources_are_shown():
         "tayho_database_pool_idle": 1,
         "tayho_draining": 1,
         "tayho_refresh_failed/outbox": 0,
+        "tayho_refresh_failed/ages": 0,
         "tayho_refresh_failed/lanes": 0,
     }
 
@@ -139,6 +148,16 @@ async def test_the_pool_is_shown_and_forgotten_with_its_lanes():
     assert found[f"tayho_lane_oldest_open_seconds/{SIGNER}"] == 12.5
     await evolve(taken, lanes=Lanes(answering([LANE]), answering(3), answering([]), pool=away)).refresh()
     assert not [name for name in shown(taken) if name.startswith(("tayho_lane_", "tayho_lineages/"))]
+
+
+async def test_ages_that_cannot_be_read_are_not_shown():
+    """Goal: the same for the ages of jobs, alone. Method: refresh, then again with that source away."""
+    taken = gauges()
+    await taken.refresh()
+    await evolve(taken, ages=away).refresh()
+    found = shown(taken)
+    assert not [name for name in found if "oldest_seconds" in name]
+    assert (found["tayho_refresh_failed/ages"], found["tayho_refresh_failed/outbox"]) == (1, 0)
 
 
 async def test_a_question_cut_off_by_the_deadline_leaves_no_old_value_either(autojump_clock):

@@ -4,6 +4,7 @@ import click
 
 from tests.bench.chain.command import chain
 from tests.bench.delivery.command import delivery
+from tests.bench.engine.command import engine
 from tests.bench.recovery.command import recovery
 from tests.bench.rpc.command import rpc
 from tests.bench.scale.command import scale
@@ -16,6 +17,7 @@ def main() -> None:
 
 main.add_command(chain)
 main.add_command(delivery)
+main.add_command(engine)
 main.add_command(recovery)
 main.add_command(rpc)
 main.add_command(scale)

@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 from datetime import datetime
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 import trio
 
+from nursery.asyncio_bridge import open_bridge
 from nursery.drain import Drain
 from storage.database import Database
 from storage.delivery import DeliveryQueue
@@ -18,6 +20,7 @@ from tayho.coordination.module import Coordination
 from tayho.coordination.types import Declared, WorkerSettings
 from tayho.kernel.schedule import Schedule
 from tests.crash.world import ENVIRONMENT, World
+from tests.identities.conftest import as_owner, url_of
 from tests.services.chain import CHAIN_ID, LocalChain
 from tests.waiting import until
 
@@ -40,10 +43,34 @@ def test_migrating_twice_applies_once_and_then_everything_agrees(empty_database_
     first = json.loads(_tayho("db", "migrate", "--json", DATABASE_URL=empty_database_url).stdout)
     again = json.loads(_tayho("db", "migrate", "--json", DATABASE_URL=empty_database_url).stdout)
     assert len(first["applied"]) >= 3
-    assert again == {"applied": []}
+    assert again == {"applied": [], "logins": []}
     assert _tayho("db", "check", DATABASE_URL=empty_database_url).returncode == 0
     snapshot = _tayho("db", "snapshot", DATABASE_URL=empty_database_url).stdout
     assert "coordination.jobs" in snapshot
+
+
+def test_a_fresh_database_is_qualified(empty_database_url: str) -> None:
+    """Goal: OPS-2 from the command line. Method: migrate with two logins, prove both, break one thing."""
+    names = {identity: f"{identity}_{uuid4().hex[:8]}" for identity in ("runtime", "auditor")}
+    urls = {f"{one.upper()}_DATABASE_URL": url_of(empty_database_url, name) for one, name in names.items()}
+    migrated = json.loads(_tayho("db", "migrate", "--json", DATABASE_URL=empty_database_url, **urls).stdout)
+    assert migrated["logins"] == list(names.values())
+    proven = _tayho("db", "qualify", **urls)
+    assert proven.returncode == 0, proven.stdout
+    assert "FAILED" not in proven.stdout
+    trio.run(_bridged, empty_database_url, f"ALTER ROLE {names['auditor']} CREATEDB")
+    broken = _tayho("db", "qualify", "--json", **urls)
+    assert broken.returncode == 1
+    failed = [proof["claim"] for proof in json.loads(broken.stdout)["proofs"] if not proof["holds"]]
+    assert failed == ["is not CREATEDB"]
+    for name in names.values():
+        trio.run(_bridged, empty_database_url, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+    assert _tayho("db", "qualify").returncode == 2
+
+
+async def _bridged(url: str, *statements: str) -> None:
+    async with open_bridge():
+        await as_owner(url, *statements)
 
 
 def test_schema_commands_without_a_database_say_so(empty_database_url: str) -> None:
@@ -141,3 +168,26 @@ async def test_schedules_are_listed_with_their_last_and_next_slot(database: Data
 
 def _no_queue(_role: str) -> DeliveryQueue:
     raise AssertionError("a scheduler delivers nothing")
+
+
+async def test_findings_are_listed_the_newest_first(database: Database, database_url: str) -> None:
+    """Goal: an operator sees why no work is found. Method: two findings of two hours; as JSON and as a table, where a
+    text that looks like markup stands as it is."""
+    async with database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO discovery.findings"
+            " (chain_id, environment, kind, subject, name, detail, found_by, found_at, hour_at)"
+            " SELECT 31337, 'local', 'funding.post', 'M/funding', name, '[red]no answer', 'a', hour_at, hour_at"
+            " FROM (VALUES ('stale', timestamptz '2026-01-01 00:00Z'), ('silent', '2026-01-01 01:00Z'))"
+            " AS f (name, hour_at)"
+        )
+    environment = {"DATABASE_URL": database_url, "REDIS_URL": "redis://nowhere", "RPC_URL": "http://nowhere"}
+    environment |= {"CHAIN_ID": "31337", "ENVIRONMENT": "local"}
+    listed = [json.loads(line) for line in _tayho("findings", "--json", **environment).stdout.splitlines()]
+    assert [(one["name"], one["found_at"]) for one in listed] == [
+        ("silent", "2026-01-01T01:00:00+00:00"),
+        ("stale", "2026-01-01T00:00:00+00:00"),
+    ]
+    shown = _tayho("findings", "--limit", "1", **environment).stdout
+    assert "[red]" in shown
+    assert "stale" not in shown

@@ -237,6 +237,38 @@ async def test_limits_are_set_listed_and_removed(database: Database, tayho: Tayh
         assert "Traceback" not in refused.stderr
 
 
+async def test_an_instance_is_listed_drained_and_undrained(database: Database, tayho: Tayho) -> None:
+    """Goal: one replica from outside, by somebody with a name (OPS-6, OPS-9). Method: a process that beats is listed,
+    drained without a name (refused), drained in vain within a second (exit 4), undrained, undrained again; an unknown
+    one is refused; what was done is recorded with who did it."""
+    row = WorkerRow(database, new_id(), Drain(seconds=1))
+    await row.register("web-1", CHAIN_ID, ENVIRONMENT, [ROLE], "0")
+    (listed,) = [json.loads(one) for one in tayho("jobs", "instances", "--json").stdout.splitlines()]
+    assert (listed["instance_id"], listed["worker_id"], listed["draining"]) == ("web-1", str(row.worker_id), False)
+    nobody = tayho("jobs", "drain", "web-1")
+    assert (nobody.returncode, "OPERATOR_ID" in nobody.stderr) == (2, True)
+    assert await _count(database, "coordination.operator_actions") == 0
+    waited = tayho("jobs", "drain", "web-1", "--wait", "1", "--actor", "bob", "--json")
+    assert (waited.returncode, json.loads(waited.stdout)["is_through"]) == (4, False)
+    assert await _actor(database) == "bob"
+    assert (await row.heartbeat([], is_idle=True)).is_drained
+    again = tayho("jobs", "drain", "web-1", "--wait", "1", "--actor", "bob")
+    assert (again.returncode, "nothing in hand" in again.stdout) == (0, True)
+    environment = {**tayho.args[0], "OPERATOR_ID": "ada"}  # type: ignore[attr-defined]
+    undrained = _run(environment, "jobs", "undrain", str(row.worker_id), "--json")
+    assert (undrained.returncode, json.loads(undrained.stdout)["undrained"]["changed"]) == (0, True)
+    assert await _actor(database) == "ada"
+    assert "was not drained" in _run(environment, "jobs", "undrain", "web-1").stdout
+    unknown = _run(environment, "jobs", "undrain", "web-2")
+    assert (unknown.returncode, "tayho jobs instances" in unknown.stderr) == (1, True)
+    assert await _count(database, "coordination.operator_actions") == 2
+
+
+async def _count(database: Database, table: str) -> int:
+    async with database.connection() as connection:
+        return await connection.fetchval(f"SELECT count(*) FROM {table}")
+
+
 def test_without_a_database_the_commands_say_so(tayho: Tayho, redis_url: str) -> None:
     """Goal: one line and exit 3, no password. Method: an address where nobody listens."""
     environment = {

@@ -206,3 +206,11 @@ def _policy(server: Launched, policy: str) -> Iterator[None]:
         yield
     finally:
         assert ask(server.url, "CONFIG SET maxmemory-policy noeviction") == "+OK"
+
+
+def test_a_live_process_does_not_run_as_the_owner(good: dict[str, str]) -> None:
+    """Goal: no process that is broken into can change the schema or its history (OPS-2). Method: a role without keys,
+    in ENVIRONMENT=live, with the login that migrated."""
+    environment = {name: value for name, value in good.items() if not name.startswith(("SIGNER", "TX_"))}
+    ended = _tayho("run", "notifier", environment={**environment, "ENVIRONMENT": "live"})
+    _refused(ended, ENVIRONMENT, "owns the schema")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tayho.config import ConfigurationRefused, Settings, load_settings
 KEY_HEX = "5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54cd917e06b8f1d2c3a495867b0e"
 OTHER_KEY_HEX = "c3a495867b0e5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54cd917e06b8f1d2"
 JOURNAL_HEX = "91e7a06b8f1d2c3a495867b0e5d2f1c9ae07bb843a6cf4e1d08f79b3362aa54c"
+IDENTITY_HEX = "2d3c4958b0e7f1d29e7a06b8f167b0e5d2a6ac9ae07bb843a6cf4e1d08f79b33"
 PASSWORD = "correct-horse-battery"
 PATH_KEY = "v3aK9xkQ2mZp7TqLw1"
 
@@ -29,7 +31,19 @@ KEYS = {
 WATCHING: Mapping[str, str] = {**STORES, **CHAIN}
 VOTERS = {"RPC_READ_URLS": "https://a.example.com, https://b.example.com, https://c.example.com"}
 SIGNING: Mapping[str, str] = {**WATCHING, **KEYS, **VOTERS}
-LIVE: Mapping[str, str] = {**SIGNING, "ENVIRONMENT": "live"}
+ENGINE = {"PROTOCOL_ADDRESS": "0x" + "7" * 40, "ENGINE_IDENTITY_KEY": f"0x{IDENTITY_HEX}"}
+SOURCE = {
+    "url": f"https://oracle.example.com/v1/{PATH_KEY}",
+    "value": "/value",
+    "timestamp": "/at",
+    "signer": "0x" + "6" * 40,
+    "subject": "/about",
+    "subject_is": "ETH-USD",
+}
+FACT = {"source": SOURCE, "minimum": "-1", "maximum": "1", "age_seconds_max": 60}
+PROTOCOL = {"PROTOCOL_MARKETS": json.dumps({"ETH-USD": {"resolution": FACT}})}
+# With every secret in it.
+LIVE: Mapping[str, str] = {**SIGNING, **ENGINE, **PROTOCOL, "ENVIRONMENT": "live"}
 
 
 def no_file(path: Path) -> str:

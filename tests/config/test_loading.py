@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
+
 import pytest
 
 from tayho.config import Bind, load_settings
@@ -10,8 +12,10 @@ from tayho.config.variables import VARIABLES
 from tayho.kernel.roles import ROLES
 from tests.config.environments import (
     CHAIN,
+    ENGINE,
     KEYS,
     LIVE,
+    PROTOCOL,
     SIGNING,
     STORES,
     WATCHING,
@@ -62,7 +66,22 @@ WITHOUT_DEFAULT = {
 }
 
 
-BEYOND_IT = {"INFRASTRUCTURE_REQUIRED", "EVIDENCE_RETENTION_DAYS"}
+BEYOND_IT = {
+    "INFRASTRUCTURE_REQUIRED",
+    "EVIDENCE_RETENTION_DAYS",
+    "TX_SEAL_RETENTION_DAYS",
+    "SCAN_SECONDS",
+    "PROTOCOL_ADDRESS",
+    "PROTOCOL_MARKETS",
+    "PROTOCOL_TREASURY",
+    "PROTOCOL_REVENUE_EPOCH_SECONDS",
+    "BATCH_EXECUTOR_ADDRESS",
+    "ENGINE_BIND",
+    "ENGINE_IDENTITY_KEY",
+    "ENGINE_TRUSTED_PROXIES",
+    "ENGINE_SUBMISSIONS_PER_MINUTE",
+    "ENGINE_STATUSES_PER_MINUTE",
+}
 
 
 def test_every_variable_of_the_specification_is_there_with_its_default():
@@ -91,6 +110,7 @@ def test_settings_carry_what_was_given():
         "JOB_MAX_ATTEMPTS": "9",
         "JOB_RETENTION_DAYS": "31",
         "EVIDENCE_RETENTION_DAYS": "91",
+        "TX_SEAL_RETENTION_DAYS": "31",
         "OUTBOX_POLL_MILLISECONDS": "251",
         "RPC_READ_URLS": "http://one:1\n http://two:2,http://three:3",
         "RPC_CIRCUIT_COOLDOWN_MILLISECONDS": "10001",
@@ -106,7 +126,18 @@ def test_settings_carry_what_was_given():
         "BATCH_GAS_BUFFER_BASIS_POINTS": "2001",
         "BATCH_BLOCK_SHARE_BASIS_POINTS": "2501",
         "BATCH_MAX_GAS": "16777216",
+        "SCAN_SECONDS": "6",
+        "PROTOCOL_ADDRESS": "0x7777777777777777777777777777777777777777",
+        "PROTOCOL_MARKETS": PROTOCOL["PROTOCOL_MARKETS"],
+        "PROTOCOL_TREASURY": "0x8888888888888888888888888888888888888888",
+        "PROTOCOL_REVENUE_EPOCH_SECONDS": "86401",
+        "BATCH_EXECUTOR_ADDRESS": "0x8888888888888888888888888888888888888888",
         "HTTP_BIND": "[::1]:0",
+        "ENGINE_BIND": "0.0.0.0:81",
+        "ENGINE_IDENTITY_KEY": ENGINE["ENGINE_IDENTITY_KEY"],
+        "ENGINE_TRUSTED_PROXIES": "10.0.0.0/8 fd00::1, 10.0.0.0/8",
+        "ENGINE_SUBMISSIONS_PER_MINUTE": "121",
+        "ENGINE_STATUSES_PER_MINUTE": "1201",
         "INSTANCE_ID": "relayer-0",
         "DRAIN_SECONDS": "59",
         "LOG_FORMAT": "plain",
@@ -126,8 +157,13 @@ def test_settings_carry_what_was_given():
     assert settings.journal_keys is not None
     assert settings.journal_keys.active_id == "2026"
     assert settings.http_bind == Bind("::1", 0)
+    assert settings.engine_bind == Bind("0.0.0.0", 81)  # noqa: S104 - a setting, and nothing listens
+    assert settings.engine_trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::1/128"))
+    assert settings.engine_identity is not None
     assert settings.tx_max_fee_per_gas_wei == 500 * 10**9
-    plain = set(given) - {"RPC_READ_URLS", "HTTP_BIND"}
+    assert list(settings.protocol_markets) == ["ETH-USD"]
+    plain = set(given) - {"RPC_READ_URLS", "HTTP_BIND", "ENGINE_BIND", "ENGINE_IDENTITY_KEY", "ENGINE_TRUSTED_PROXIES"}
+    plain -= {"PROTOCOL_MARKETS"}
     for name in plain:
         assert str(getattr(settings, name.lower())) == given[name], name
     assert {name: source for name, _, source in settings.shown() if source != "environment"} == {
@@ -224,13 +260,46 @@ def test_a_role_that_signs_needs_its_keys_and_its_ceiling(role):
     assert set(refused_names(WATCHING, [role])) == needed
 
 
-@pytest.mark.parametrize("role", [name for name, role in ROLES.items() if not role.signs])
+@pytest.mark.parametrize("role", [name for name, role in ROLES.items() if not role.signs and name != "engine"])
 def test_a_role_that_does_not_sign_looks_at_no_key(role):
     """Goal: a keyless process holds no key, even when handed some. Method: malformed keys, which are not even read."""
     settings = accepted({**WATCHING, "SIGNER_KEYS": "broken", "TX_JOURNAL_KEYS": "broken"}, role)
     assert (settings.signing_role, settings.signer_keys, settings.journal_keys) == (None, None, None)
     assert ("SIGNER_KEYS", "(not looked at)", "environment") in settings.shown()
     assert len([warning for warning in settings.warnings if "no role here signs" in warning]) == 2
+
+
+def test_the_engine_is_handed_no_key_and_stands_beside_none_on_a_live_chain():
+    """Goal: what speaks with strangers holds no key (INT-1). Method: hand it keys, which are not read; run it beside a
+    role that signs, on a live chain and elsewhere; take away what it needs."""
+    watching = {**WATCHING, **ENGINE}
+    assert accepted(watching, "engine").signing_role is None
+    lines = refused({**watching, "SIGNER_KEYS": "broken", "TX_JOURNAL_KEYS": "broken"}, "engine")
+    assert [line for line in lines if line.startswith("SIGNER_KEYS: ")] == [
+        "SIGNER_KEYS: expected nothing, because the role engine holds no key; found a text, not looked at"
+    ]
+    assert [line for line in lines if line.startswith("TX_JOURNAL_KEYS: expected nothing, because ")]
+    assert accepted({**SIGNING, **ENGINE}, "engine", "payouts").signing_role == "payouts"
+    assert refused(LIVE, "engine", "payouts") == [
+        "ROLE: expected engine without a role that signs: what speaks with strangers holds no key on a live chain; "
+        "found engine beside payouts"
+    ]
+    assert refused_names(WATCHING, ["engine"]) == ["PROTOCOL_ADDRESS", "ENGINE_IDENTITY_KEY"]
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("PROTOCOL_ADDRESS", ["0x1", "7" * 40, "0x" + "g" * 40, "0xAbcdefabcdefabcdefabcdefabcdefabcdefabcd"]),
+        ("ENGINE_TRUSTED_PROXIES", ["10.0.0.1/8", "proxy", "10.0.0.0/33", ",", "::/129", "10.0.0.1;10.0.0.2"]),
+        ("ENGINE_IDENTITY_KEY", ["x", "0x" + "0" * 64, "0x" + "1" * 63, "1" * 64]),
+    ],
+)
+def test_what_the_engine_cannot_use_is_refused(name, texts):
+    """Goal: a slip is told at the start. Method: texts that look right."""
+    for text in texts:
+        [line] = refused({**WATCHING, **ENGINE, name: text}, "engine")
+        assert line.startswith(f"{name}: expected "), text
 
 
 def test_a_check_without_a_role_reads_what_is_there():

@@ -152,3 +152,13 @@ def test_other_programs_names_raise_no_warning():
     near = {"GRPC_URL": "x", "TX_CONFIRMATION": "1"}
     environ = {**SIGNING, "TX_CONFIRMATIONS": "12", **dict.fromkeys(others, "x"), **near}
     assert accepted(environ, "payouts").warnings == ()
+
+
+def test_an_executor_comes_with_its_protocol():
+    """Goal: a relayer never guesses for which contract a batch is. Method: the executor alone, and with it."""
+    executor = {"BATCH_EXECUTOR_ADDRESS": "0x" + "8" * 40}
+    assert refused({**WATCHING, **executor}, "watcher") == [
+        "PROTOCOL_ADDRESS: expected an address, because BATCH_EXECUTOR_ADDRESS is set; found nothing"
+    ]
+    settings = accepted({**WATCHING, **executor, "PROTOCOL_ADDRESS": "0x" + "7" * 40}, "watcher")
+    assert str(settings.batch_executor_address) == executor["BATCH_EXECUTOR_ADDRESS"]

@@ -14,6 +14,7 @@ from tayho.config.reading import FILE_CHARACTERS_MAX
 from tayho.config.variables import VARIABLES
 from tayho.kernel.roles import ROLES
 from tests.config.environments import (
+    IDENTITY_HEX,
     JOURNAL_HEX,
     KEY_HEX,
     LIVE,
@@ -26,7 +27,7 @@ from tests.config.environments import (
 )
 
 MASKED = [variable for variable in VARIABLES if variable.is_masked]
-SECRETS = (KEY_HEX, OTHER_KEY_HEX, JOURNAL_HEX, PASSWORD, PATH_KEY)
+SECRETS = (KEY_HEX, OTHER_KEY_HEX, JOURNAL_HEX, IDENTITY_HEX, PASSWORD, PATH_KEY)
 
 
 def all_that_is_shown(environ, roles, read_file=None) -> tuple[Settings | None, str]:

@@ -242,6 +242,10 @@ async def test_backlogs_and_pauses_are_listed(plane: Plane) -> None:
     await throttles.pause(ROLE, DEED, kind="kind")
     (backlog,) = await throttles.backlog_by_role()
     assert (backlog.role, backlog.jobs, backlog.unpublished, backlog.processing) == (ROLE, 3, 1, 1)
+    # What waits was there before what runs was begun.
+    (ages,) = await plane.coordination.ages_by_role()
+    assert ages.role == ROLE
+    assert 0 < ages.running_seconds < ages.waiting_seconds < 60
     (pause,) = await throttles.list_pauses()
     assert (pause.role, pause.kind, pause.reason, pause.actor) == (ROLE, "kind", "the node lies", "ada")
 

@@ -29,7 +29,7 @@ async def test_a_job_takes_exactly_the_listed_arrows(plane: Plane, source: str) 
     await plane.worker()
     targets = sorted(JOB.states - {source})
     for target in targets:
-        for operation in (None, "replay", "revive"):
+        for operation in (None, "replay", "revive", "restore", "release"):
             taken = await _try(plane, source, target, operation)
             listed = JOB.allows(source, target, operation)
             assert taken == listed, (source, target, operation)
@@ -117,5 +117,6 @@ def _columns(state: str) -> str:
     return (
         f"state = '{state}', attempt_token = {repr('t' * 32) if is_processing else 'NULL'}, "
         f"attempt_worker_id = {worker}, has_live_lineage = {'true' if state == 'confirming' else 'false'}, "
-        f"ended_at = {'now()' if state in JOB.terminal else 'NULL'}"
+        f"ended_at = {'now()' if state in JOB.terminal else 'NULL'}, "
+        f"batch_job_id = {'gen_random_uuid()' if state == 'batched' else 'NULL'}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -33,19 +34,22 @@ COMMANDS = {
     "control.after_resumed_page": "await throttles.resume('automation', deed)",
     "control.after_limit": "await throttles.set_limit('tenant', Limit(concurrent_max=1), deed)",
     "control.after_limit_removed": "await throttles.remove_limit('tenant', deed)",
+    "control.after_drain": "await instances.drain('automation-1', deed)",
+    "control.after_undrain": "await instances.undrain('automation-1', deed)",
 }
 SCRIPT = """
 import os, sys, trio
 from uuid import UUID
 from nursery.asyncio_bridge import open_bridge
 from storage.database import Database
-from tayho.coordination.module import Deed, JobControl, Limit, Throttles
+from tayho.coordination.module import Deed, Instances, JobControl, Limit, Throttles
 from tayho.faults import arm_from
 async def main():
     url, chain_id, environment, job_id = sys.argv[1], int(sys.argv[2]), sys.argv[3], UUID(sys.argv[4])
     arm_from(os.environ, environment)
     async with open_bridge(), Database.open(url, pool_size=1, application_name='operator') as database:
-        jobs, throttles = (face(database, chain_id, environment) for face in (JobControl, Throttles))
+        faces = JobControl, Throttles, Instances
+        jobs, throttles, instances = (face(database, chain_id, environment) for face in faces)
         deed = Deed('ada', 'a test')
         {command}
 trio.run(main)
@@ -174,6 +178,27 @@ async def test_killed_after_a_limit_changed_it_stands(crashing: World, database_
     assert await _actions(crashing) == ["limit"] * (1 if step == "control.after_limit" else 2)
     await crashing.start()
     await _all_complete(crashing, job_ids)
+
+
+async def test_killed_after_a_drain_or_an_undrain_it_stands(crashing: World, database_url: str) -> None:
+    """Goal: the process hears of it though the operator is gone. Method: a replica; the operator dies at the drain's
+    commit; jobs that come wait until the operator who undrains dies too; then they run."""
+    replica = await crashing.start()
+    done = await crashing.enqueue("before", 1)
+    await _all_complete(crashing, done)
+    await _die("control.after_drain", database_url, done[0])
+    await crashing.await_word(replica, "drained", seconds=20)
+    waiting = await crashing.enqueue("waiting", 3)
+    await until(partial(_are_published, crashing), seconds=20, what="the jobs to be published")
+    assert not {(await crashing.record(job_id)).attempt_number for job_id in waiting} - {0}
+    await _die("control.after_undrain", database_url, done[0])
+    await _all_complete(crashing, [*done, *waiting])
+    assert await _actions(crashing) == ["drain", "undrain"]
+
+
+async def _are_published(crashing: World) -> bool:
+    async with crashing.database.connection() as connection:
+        return await connection.fetchval("SELECT count(published_at) FROM coordination.outbox") == 3
 
 
 def test_every_step_of_an_operator_is_died_at() -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 import trio
@@ -59,14 +59,16 @@ class World:
     jobs: JobReader
     redis_url: str
 
-    async def start(self, *, crash_at: str | None = None, plug_in: str | None = None, **variables: str) -> Replica:
+    async def start(
+        self, role: str = "automation", *, crash_at: str | None = None, plug_in: str | None = None, **variables: str
+    ) -> Replica:
         """A replica, which kills itself at a step if asked, with kinds and variables of its own if given."""
         extra = dict(variables)
         if crash_at is not None:
             extra[CRASH_AT] = crash_at
         if plug_in is not None:
             extra["PYTHONPATH"] = plug_in
-        return (await self.replicas.start("automation", 1, extra))[0]
+        return (await self.replicas.start(role, 1, extra))[0]
 
     async def enqueue(self, key: str, count: int, **request: str) -> list[UUID]:
         jobs = [
@@ -189,6 +191,22 @@ class World:
 
         await until(all_ended, seconds=seconds, what="every job to end")
         return states
+
+    async def await_found(self, kind: str, count: int, seconds: float = 60) -> list[tuple[str, str, Any]]:
+        """Wait until a kind that discovers its own work has so many jobs, all ended: key, state, result of each."""
+        found: list[tuple[str, str, Any]] = []
+
+        async def all_ended() -> bool:
+            self.replicas.check()
+            async with self.database.connection() as connection:
+                rows = await connection.fetch(
+                    "SELECT idempotency_key, state, result FROM coordination.jobs WHERE kind = $1 ORDER BY 1", kind
+                )
+            found[:] = [(row["idempotency_key"], row["state"], row["result"]) for row in rows]
+            return len(found) >= count and all(state in TERMINAL for _, state, _ in found)
+
+        await until(all_ended, seconds=seconds, what=f"{count} jobs of {kind} to be found and to end")
+        return found
 
     async def check(self) -> None:
         await check_invariants(self.database, self.node, self.contract)

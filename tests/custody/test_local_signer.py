@@ -113,7 +113,7 @@ def test_nothing_refused_reaches_the_library(
     change: dict[str, Any], rule: Rule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goal: validation stands before the signature, and is no advice. Method: a library that must not be called."""
-    monkeypatch.setattr(local_signer, "PrivateKey", lambda _: pytest.fail("signed"))
+    monkeypatch.setattr(local_signer, "sign_recoverable", lambda *_: pytest.fail("signed"))
     with pytest.raises(SigningRefused) as caught:
         LOCAL.sign(evolve(REQUEST, **change), RESERVED)
     assert rule in {refusal.rule for refusal in caught.value.refusals}
@@ -170,11 +170,11 @@ def test_bytes_without_a_destination_are_thrown_away(monkeypatch: pytest.MonkeyP
 def test_a_failing_library_takes_no_key_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: no key in an error, whatever fails. Method: fail deep inside, render the whole chain with locals."""
 
-    def fail(octets: bytes) -> None:
+    def fail(_digest: bytes, octets: bytearray) -> None:
         held = bytes(octets)
         raise RuntimeError(f"cannot sign with {held.hex()}")
 
-    monkeypatch.setattr(local_signer, "PrivateKey", fail)
+    monkeypatch.setattr(local_signer, "sign_recoverable", fail)
     with pytest.raises(SigningFailed) as caught:
         LOCAL.sign(REQUEST, RESERVED)
     assert caught.value.library_error == "RuntimeError"

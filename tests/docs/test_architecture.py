@@ -12,7 +12,7 @@ from tayho.kernel.transitions import NEW, TABLES, Arrow
 from tests.docs.markdown import ROOT, blocks, names_in, table_of, text_of
 
 DOCUMENT = "ARCHITECTURE.md"
-PACKAGES = {"nursery", "storage", "rpc", "sql", "tests", "tools"}
+PACKAGES = {"nursery", "storage", "rpc", "sql", "tests", "tools", "deploy"}
 EDGE = "[*]"
 _LINE = re.compile(r"(?P<source>\S+) --> (?P<target>\S+)(?: : (?P<operation>\w+))?")
 

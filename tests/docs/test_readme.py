@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Awaitable, Callable
@@ -14,23 +15,30 @@ import pytest
 
 from nursery.asyncio_bridge import run_asyncio
 from storage.database import Database
+from tayho.api.engine.wire import read_submission
 from tayho.cli.main import COMMANDS
+from tayho.client import Intent, IntentDomain, IntentProgress, SessionKey
 from tayho.config import Settings
 from tayho.config.variables import VARIABLES
 from tayho.coordination.module import JobReader
 from tayho.coordination.types import Enqueued
+from tayho.custody.module import recovered
+from tayho.intents.admission import examine
 from tayho.kernel.address import Address
 from tayho.kernel.ids import new_id
 from tayho.kernel.jobs import Job
 from tayho.kernel.roles import ROLES
 from tayho.kinds import OnChainKind
 from tayho.plugins import GROUP
+from tests.client.intents import DOMAIN, local_key, progress_document, signed_order, taken_document
+from tests.client.scripted_engine import answer, events, scripted_engine
 from tests.docs.markdown import ROOT, blocks, names_in, text_of
 from tools.settings_table import main as settings_table
 
 SCREEN_LINES = 24
 DESTINATION = "0x" + "77" * 20
 
+Wish = Callable[[str, IntentDomain, Intent, SessionKey], Awaitable[IntentProgress]]
 Order = Callable[[asyncpg.Connection, int, str, int], Awaitable[Enqueued]]
 
 
@@ -59,8 +67,8 @@ def test_the_settings_that_change_nothing_yet_are_named() -> None:
     sources = [path.read_text() for path in (ROOT / "tayho").rglob("*.py") if path.parent.name != "config"]
     read = {name for source in sources for name in re.findall(r"settings\.(\w+)", source)}
     unread = {name.upper() for name in attrs.fields_dict(Settings) if name not in read}
-    (paragraph,) = re.findall(r"^Read and checked already.*?\n\n", text_of("README.md"), re.DOTALL | re.MULTILINE)
-    assert set(names_in(paragraph)) == unread & {variable.name for variable in VARIABLES}
+    told = re.findall(r"^Read and checked already.*?\n\n", text_of("README.md"), re.DOTALL | re.MULTILINE)
+    assert {name for paragraph in told for name in names_in(paragraph)} == unread & {one.name for one in VARIABLES}
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/operations.md"])
@@ -85,6 +93,26 @@ async def test_the_example_of_a_kind_is_a_kind() -> None:
         Job(new_id(), 31337, "test", kind.role, kind.name, "invoice-1", request, 1, False, datetime.now(UTC))
     )
     assert (call.to, call.value_wei) == (Address.parse(DESTINATION), 7)
+
+
+def test_the_intent_of_the_curl_example_is_signed_as_it_says() -> None:
+    """Goal: what one copies is what an engine reads. Method: read the body as an engine does; recover its signer."""
+    (body,) = re.findall(r"-d '(\{.*?\})'", text_of("README.md"), re.DOTALL)
+    told = json.loads(body)["domain"]
+    domain = IntentDomain(told["chainId"], Address.parse(told["verifyingContract"]))
+    signed = read_submission(body.encode(), domain)
+    examined = examine(signed, domain, recover=recovered)
+    assert examined.session_key == local_key().address
+
+
+async def test_the_example_of_a_wish_submits_and_waits() -> None:
+    """Goal: the client's five lines can be copied. Method: run them against an engine that takes and tells."""
+    wish = cast("Wish", _example("wish"))
+    signed = signed_order()
+    async with scripted_engine() as engine:
+        engine.behave(answer(202, taken_document(signed)), events(("1", progress_document("completed"))))
+        last = await wish(engine.url, DOMAIN, signed.intent, local_key())
+    assert last.is_final
 
 
 @pytest.mark.services

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -102,3 +104,36 @@ async def test_closed_stderr_does_not_end_the_process(monkeypatch: pytest.Monkey
         await until(lambda: broken.asked == 1, what="the dump was tried")
         os.kill(os.getpid(), signal.SIGTERM)
         await until(lambda: drain.requested, what="the drain")
+
+
+_AS_INIT = """
+import os, signal
+real, os.getpid = os.getpid(), lambda: {pid}
+from nursery.signals import act_as_init
+act_as_init(starts_children={starts_children})
+print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN, flush=True)
+os.kill(real, signal.{name})
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(
+    ("pid", "starts_children", "name", "reaps", "ending"),
+    [
+        (1, False, "SIGTERM", "True", 128 + signal.SIGTERM),
+        (1, True, "SIGINT", "False", 128 + signal.SIGINT),
+        (7, False, "SIGTERM", "False", -signal.SIGTERM),
+    ],
+)
+def test_pid_1_ends_at_a_signal_as_any_other_would(
+    pid: int, starts_children: bool, name: str, reaps: str, ending: int
+) -> None:
+    """Goal: no handler that only PID 1 needs is missing there, or there elsewhere. Method: a process that takes itself
+    for the given one, and sends itself a signal; only one that starts no children leaves them to the kernel.
+
+    The exit code shows the handler: the kernel itself would have ended this process by the signal. A real PID 1 is
+    tried by `make image-test`.
+    """
+    program = _AS_INIT.format(pid=pid, starts_children=starts_children, name=name)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (ended.stdout.strip(), ended.returncode) == (reaps, ending), ended.stderr

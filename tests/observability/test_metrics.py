@@ -14,9 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rpc.member_status import HedgeSeen, MemberStatus, MethodStatus
 from rpc.observation import Observation
+from tayho.discovery.types import Scanned
 from tayho.kernel.address import Address
 from tayho.kernel.jobs import Attempt, Completed, Ended, Job, NotActionable, Outcome, Postponed, StaleAttempt
-from tayho.observability import Metrics
+from tayho.observability import Metrics, scan_instruments
 from tayho.observability.metrics import _OUTCOMES
 from tayho.observability.transaction_instruments import LaneGauges
 from tayho.transactions.types import Happening as TxHappening
@@ -138,15 +139,16 @@ def test_a_lane_that_left_the_pool_is_not_shown_any_more():
     metrics = Metrics()
     one, other = Address(b"\x01" * 20), Address(b"\x02" * 20)
     for signer in (one, other):
-        metrics.show_lane(signer, in_flight=3, next_nonce=7, is_open=True)
+        metrics.show_lane(signer, in_flight=3, next_nonce=7, state="open")
     metrics.forget_lanes()
-    metrics.show_lane(one, in_flight=4, next_nonce=2**60, is_open=False)
+    metrics.show_lane(one, in_flight=4, next_nonce=2**60, state="blocked")
     shown = {key: value for key, value in samples(metrics).items() if key[0].startswith("tayho_lane_")}
     label = (("signer", one.checksummed),)
     assert shown == {
         ("tayho_lane_in_flight", label): 4,
         ("tayho_lane_next_nonce", label): 2**60,
         ("tayho_lane_open", label): 0,
+        ("tayho_lane_state", (*label, ("state", "blocked"))): 1,
     }
 
 
@@ -189,6 +191,29 @@ def test_a_pool_is_shown_as_it_stands():
     assert not [key for key in samples(metrics) if key[0].startswith("tayho_lane_") or key[0] == "tayho_lineages"]
 
 
+def test_a_role_without_jobs_is_not_shown():
+    """Goal: the ages of queues are present ones. Method: two roles, then one, then none that can be read."""
+    metrics = Metrics()
+    metrics.show_ages([("payouts", 7.5, 0), ("relayer", 1, 2)])
+    metrics.show_ages([("relayer", 3, 4)])
+    ages = {key: value for key, value in samples(metrics).items() if key[0].endswith("_oldest_seconds")}
+    role = (("role", "relayer"),)
+    assert ages == {("tayho_queue_oldest_seconds", role): 3, ("tayho_processing_oldest_seconds", role): 4}
+    metrics.forget_ages()
+    assert not [key for key in samples(metrics) if key[0].endswith("_oldest_seconds")]
+
+
+def test_readiness_is_shown_by_its_checks():
+    """Goal: an alert can be written on it, and on its reason. Method: two reasons of one check, then another, then
+    none."""
+    metrics = Metrics()
+    for checks, expected in ((["redis", "redis"], {"redis"}), (["drain", "rpc"], {"drain", "rpc"}), ([], set())):
+        metrics.process.show_readiness(checks)
+        found = samples(metrics)
+        assert {dict(labels)["check"] for name, labels in found if name == "tayho_unready"} == expected
+        assert found["tayho_ready", ()] == (not expected)
+
+
 def test_two_registries_never_meet():
     """Goal: no state of the whole process. Method: two of them, one counted in."""
     one, other = Metrics(), Metrics()
@@ -203,3 +228,19 @@ def test_two_registries_never_meet():
 def test_every_outcome_of_a_handler_has_its_word():
     """Goal: a new outcome is counted under its own name. Method: the union itself against the table."""
     assert set(get_args(Outcome)) == set(_OUTCOMES)
+
+
+def test_a_scan_is_counted_and_its_absence_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Goal: tayho_scans_total and tayho_scan_age_seconds. Method: a kind whose looks stop, on a clock of the test's."""
+    clock = [100.0]
+    monkeypatch.setattr(scan_instruments, "monotonic", lambda: clock[0])
+    metrics = Metrics()
+    metrics.scans.begin("k")
+    for what, count in ((Scanned.NEW, 3), (Scanned.LOOKED, 1), (Scanned.DEAD, 0), (Scanned.FAILED, 1)):
+        clock[0] += 7
+        metrics.scans.observe("k", what, count)
+    seen = samples(metrics)
+    kind = ("kind", "k")
+    assert seen["tayho_scan_age_seconds", (kind,)] == 14
+    assert seen["tayho_scans_total", (kind, ("what", "new"))] == 3
+    assert ("tayho_scans_total", (kind, ("what", "dead"))) not in seen

@@ -70,16 +70,20 @@ async def send(endpoint: Endpoint, sender: Address, to: Address | None, data: by
     """Send from one of the node's own accounts, and wait until it is mined."""
     target = {} if to is None else {"to": as_data(to.value)}
     transaction = {"from": as_data(sender.value), "data": as_data(data), **target}
-    transaction_hash = await endpoint.ask(Call("eth_sendTransaction", (transaction,), hash32, is_write=True))
-    mined: list[Receipt] = []
+    return await mined(endpoint, await endpoint.ask(Call("eth_sendTransaction", (transaction,), hash32, is_write=True)))
+
+
+async def mined(endpoint: Endpoint, transaction_hash: bytes) -> Receipt:
+    """The receipt, once there is one."""
+    found: list[Receipt] = []
 
     async def is_mined() -> bool:
         receipt = await endpoint.ask(methods.transaction_receipt(transaction_hash))
-        mined.extend([] if receipt is None else [receipt])
-        return bool(mined)
+        found.extend([] if receipt is None else [receipt])
+        return bool(found)
 
     await until(is_mined, what=f"0x{transaction_hash.hex()} to be mined")
-    return mined[0]
+    return found[0]
 
 
 def _addresses(answer: object) -> tuple[Address, ...]:

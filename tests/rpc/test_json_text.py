@@ -68,6 +68,21 @@ def test_brackets_inside_strings_are_no_depth() -> None:
     assert parse_json(json.dumps([text, {"a": text}]).encode()) == [text, {"a": text}]
 
 
+@pytest.mark.parametrize("text", ["", '[{"', "\\", '\\"[['])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_bound_on_depth_is_exact(opening: str, closing: str, text: str) -> None:
+    """Goal: the deepest answer allowed is read, and none deeper. Method: objects and arrays at the bound and one below
+    it, beside shallow neighbours, with brackets in texts, with and without escapes."""
+    beside = json.dumps([[], {}, text])
+    for depth in (DEPTH_MAX - 1, DEPTH_MAX):
+        body = f"[{beside},{opening * depth}1{closing * depth},{beside}]".encode()
+        if depth < DEPTH_MAX:
+            assert parse_json(body)
+        else:
+            with pytest.raises(Unreadable, match="deep"):
+                parse_json(body)
+
+
 def test_fractions_are_exact() -> None:
     """Goal: no float ever exists. Method: a fraction that no float holds."""
     assert parse_json(b"[0.1, 1E2]") == [Decimal("0.1"), Decimal("1E+2")]

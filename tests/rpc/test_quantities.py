@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rpc.quantities import Unreadable, as_data, as_quantity, data, excerpt, hash32, quantity, uint64, uint256
@@ -19,6 +21,20 @@ def test_a_quantity_survives_writing_and_reading(number: int) -> None:
 def test_data_survive_writing_and_reading(content: bytes) -> None:
     """Goal: no byte is changed on its way. Method: write and read any bytes."""
     assert data(as_data(content)) == content
+
+
+@given(st.text() | st.text(alphabet="0123456789abcdefABCDEFxX \t\n\x1f_\u0661").map("0x".__add__))
+@example("0x12 34")
+@example("0x\n12")
+@example("0x1 2")
+@example("0xA\u0661")
+def test_data_are_pairs_of_hex_digits_and_nothing_between_them(value: str) -> None:
+    """Goal: no text has two readings. Method: any text, and near misses; data exactly where the grammar says so."""
+    if re.fullmatch("0x(?:[0-9a-fA-F]{2})*", value):
+        assert as_data(data(value)) == value.lower()
+    else:
+        with pytest.raises(Unreadable):
+            data(value)
 
 
 @pytest.mark.parametrize(

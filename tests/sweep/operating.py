@@ -10,6 +10,7 @@ from attrs import frozen
 
 from tayho.coordination.control.bulk import BulkControl
 from tayho.coordination.control.errors import NotDead
+from tayho.coordination.control.instances import Instances
 from tayho.coordination.control.throttles import Throttles
 from tayho.coordination.control.types import Deed, JobFilter, Limit
 from tayho.coordination.explaining.facts import Explainer
@@ -31,11 +32,12 @@ class Operator:
     stage: Stage
     control: BulkControl
     throttles: Throttles
+    instances: Instances
 
     @classmethod
     def of(cls, stage: Stage) -> "Operator":
         at = (stage.front.database, CHAIN_ID, ENVIRONMENT)
-        return cls(stage, BulkControl(*at), Throttles(*at))
+        return cls(stage, BulkControl(*at), Throttles(*at), Instances(*at))
 
     async def hold_back(self) -> None:
         """Before anything is published: a kind is paused; one key is given numbers, and another loses its own."""
@@ -44,6 +46,14 @@ class Operator:
         passing = Limit(rate_max=1, rate_seconds=60)
         await asked_again(partial(self.throttles.set_limit, "passing", passing, DEED))
         await asked_again(partial(self.throttles.remove_limit, "passing", DEED))
+
+    async def drain(self) -> None:
+        """Every process that beats is drained, and undrained. One whose registration was not answered says nothing."""
+        for live in await asked_again(self.stage.front.coordination.live_workers):
+            name = str(live.worker_id)
+            drained = await asked_again(partial(self.instances.drain, name, DEED))
+            await asked_again(partial(self.instances.await_drained, drained, 0.5))
+            await asked_again(partial(self.instances.undrain, name, DEED))
 
     async def replay(self) -> None:
         """One dead job by its id, and those that a filter finds."""

@@ -8,7 +8,6 @@ import trio
 from attrs import evolve
 
 from nursery.drain import Drain
-from tayho.coordination import store
 from tayho.coordination.types import IdempotencyConflict, Settlement
 from tests.sweep.asking import asked_again
 from tests.sweep.operating import Operator, retain
@@ -86,7 +85,7 @@ async def _enqueue_in_own_transaction(plane: Plane) -> None:
 
 async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
     coordination, upkeep = stage.front.coordination, Drain(seconds=DRAIN_SECONDS)
-    handlers, ended = Handlers(stage.front), trio.Event()
+    handlers, ended, drain = Handlers(stage.front), trio.Event(), Drain(seconds=DRAIN_SECONDS)
     async with trio.open_nursery() as tasks:
         tasks.start_soon(coordination.schedule, [SCHEDULED], upkeep)
         # Nobody works before, so that the first fetch finds a full queue.
@@ -95,7 +94,7 @@ async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
         tasks.start_soon(coordination.listen)
         tasks.start_soon(coordination.recover_stalled, upkeep)
         tasks.start_soon(_settle, stage)
-        tasks.start_soon(_work, stage.front, handlers, ended)
+        tasks.start_soon(_work, stage.front, handlers, drain, ended)
         async with trio.open_nursery() as awaited:
             awaited.start_soon(operator.cancel_running, handlers)
             awaited.start_soon(operator.resume)
@@ -105,16 +104,16 @@ async def _work_until_quiet(stage: Stage, operator: Operator) -> None:
         )
         await _read(stage.front)
         await operator.look_back()
-        while not ended.is_set():
-            await _drain_workers(stage.front)
-            with trio.move_on_after(0.3):
-                await ended.wait()
+        await operator.drain()
+        drain.request("the play is over")
+        with trio.fail_after(QUIET_SECONDS):
+            await ended.wait()
         tasks.cancel_scope.cancel()
 
 
-async def _work(plane: Plane, handlers: Handlers, ended: trio.Event) -> None:
+async def _work(plane: Plane, handlers: Handlers, drain: Drain, ended: trio.Event) -> None:
     """A process, and the next one where it could not register: its supervisor starts it again."""
-    drain, by_kind = Drain(seconds=DRAIN_SECONDS), dict.fromkeys((KIND, PAUSED_KIND), handlers.handle)
+    by_kind = dict.fromkeys((KIND, PAUSED_KIND), handlers.handle)
     await asked_again(partial(plane.coordination.work, by_kind, drain, "sweep", "0"))
     ended.set()
 
@@ -144,19 +143,9 @@ async def _read(plane: Plane) -> None:
     assert record.state == line.state
     assert sum((await asked_again(reader.count_by_state)).values()) == len(ENDS)
     assert (await asked_again(reader.backlog)).rows == 0
+    assert await asked_again(reader.ages_by_role) == []
     [schedule] = await asked_again(reader.list_schedules)
     assert schedule.last_slot_at is not None
     assert (await asked_again(plane.queue.counts))["active"] == 0
     live, _ = await asked_again(partial(reader.connections_wanted, 1))
     assert live >= 1
-
-
-async def _drain_workers(plane: Plane) -> None:
-    """As an operator does: every instance that beats is asked to drain."""
-    for live in await asked_again(plane.coordination.live_workers):
-
-        async def drain(worker_id: object = live.worker_id) -> None:
-            async with plane.database.connection() as connection:
-                await store.DRAIN_WORKER(connection, worker_id)
-
-        await asked_again(drain)

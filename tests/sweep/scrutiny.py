@@ -141,7 +141,7 @@ async def _check_deeds(connection: Connection, parts: Mapping[UUID, str]) -> Non
     assert told == Counter(wanted), told
     about_none = [action for action in actions if not action["job_ids"]]
     counts = Counter(action["action"] for action in about_none)
-    assert {*counts} == {"pause", "resume", "limit"}, counts
+    assert {*counts} == {"pause", "resume", "limit", "drain", "undrain"}, counts
     assert counts["pause"] == counts["resume"] == 1, counts
     limits = Counter(
         (action["detail"]["limit_key"], "removed" in action["detail"])

@@ -32,6 +32,7 @@ NOT_SWEPT: Final[Mapping[str, str]] = {
         "no job of the play has a nonce that another used, or a signer without its role; the next tick, "
         "or the next attempt, asks again, which tests/crash/test_lane_steps.py has die in between",
     ),
+    "coordination/jobs.progress": "an engine's question, which changes nothing; the client asks again",
     "retryJob": "for a retry without a wait: the publisher gives every record a backoff",
 }
 

@@ -323,11 +323,15 @@ class Simulating:
         self.seen: list[tuple[str, str]] = []
 
     async def ask(self, call: Question[T]) -> T:
+        self._see([call])
         return await self._node.ask(call)
 
     async def ask_many(self, calls: Sequence[Question[T]]) -> list[T | RpcError]:
-        self.seen += [(call.params[0]["from"], call.params[1]) for call in calls if call.method == "eth_estimateGas"]
+        self._see(calls)
         return await self._node.ask_many(calls)
+
+    def _see(self, calls: Sequence[Question[T]]) -> None:
+        self.seen += [(call.params[0]["from"], call.params[1]) for call in calls if call.method == "eth_estimateGas"]
 
 
 @asynccontextmanager

@@ -149,6 +149,11 @@ CASES = {
     "underfunded": (held("underfunded"), TxCause.UNDERFUNDED, "because of it"),
     "limits": (held("limits"), TxCause.LIMITS, "because of it"),
     "refused": (held("refused"), TxCause.REFUSED, "because of it"),
+    "mined, result missing": (
+        facts(included_block_number=10, hold="result_missing", hold_reason="because of it", held_at=NOW),
+        TxCause.RESULT_MISSING,
+        "because of it",
+    ),
     "nonce used, by the quorum": (held("nonce_used"), TxCause.NONCE_USED, "because of it"),
     "nonce used, by the nodes": (
         facts(evolve(BLIND, latest_nonce=8), evolve(BLIND, latest_nonce=8)),

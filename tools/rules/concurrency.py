@@ -1,7 +1,8 @@
 """ARC-8: what ruff and flake8-async do not say about structured concurrency.
 
 Refused in the product and its tools: threads, processes and event loops of the standard library; the bridge alone
-imports asyncio; Trio's ways out of a nursery; a loop's own tasks and timers; a shield outside nursery/cleanup.py.
+imports asyncio; the client alone imports anyio, for it runs on the loop of whoever uses it; Trio's ways out of a
+nursery; a loop's own tasks and timers; a shield outside nursery/cleanup.py.
 Blocking calls in async code and handlers that swallow a cancellation are flake8-async's and ruff's (ASYNC, BLE, E722).
 """
 
@@ -14,6 +15,7 @@ from tools.rules.names import dotted_name
 RULE = "ARC-8"
 BRIDGE = "nursery.asyncio_bridge"
 CLEANUP = "nursery.cleanup"
+CLIENT = "tayho.client"
 FORBIDDEN_IMPORTS = {
     "asyncio": "asyncio lives behind nursery.asyncio_bridge: call run_asyncio, or take Trio's own tool",
     "threading": "no thread runs outside a nursery: take a Trio task",
@@ -21,7 +23,7 @@ FORBIDDEN_IMPORTS = {
     "multiprocessing": "a process is started in a nursery: take trio.run_process",
     "concurrent": "no pool runs outside a nursery: take Trio tasks and a trio.CapacityLimiter",
     "sched": "a timer is a task: take nursery.periodic.every",
-    "anyio": "Trio is the only async library of the product",
+    "anyio": "outside of tayho.client Trio is the only async library of the product",
 }
 ESCAPES = {
     "trio.to_thread": "a thread outlives the cancellation of its caller: find an async way, or do it before the loop",
@@ -46,7 +48,8 @@ def check(house: House) -> Iterator[Finding]:
 def _check_imports(module: Module) -> Iterator[Finding]:
     for line, target in module.imports:
         root = target.partition(".")[0]
-        if root in FORBIDDEN_IMPORTS and not (root == "asyncio" and module.name == BRIDGE):
+        is_home = (root == "asyncio" and module.name == BRIDGE) or (root == "anyio" and module.in_package(CLIENT))
+        if root in FORBIDDEN_IMPORTS and not is_home:
             yield Finding(module.path, line, RULE, f"imports {root}: {FORBIDDEN_IMPORTS[root]}")
         for escape, mend in ESCAPES.items():
             if target == escape or target.startswith(f"{escape}."):

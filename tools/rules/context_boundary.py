@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from tools.rules.house import Finding, House, Module
 
 RULE = "ARC-1"
-# What a host may import of a context; `producing` is the part of its face that a foreign program carries.
-FACES = ("module", "producing", "types")
+# What a host may import of a context; `producing` and `signing` are what a foreign program carries of one.
+FACES = ("module", "producing", "signing", "types")
 # What a generated contract may name: shared values, and whose transaction, node or drain it is handed.
 CONTRACT_MAY_SEE = ("tayho.kernel", "tayho.kinds", "storage.database", "rpc", "nursery.drain")
 CONTRACT_MAY_SHOW = ("types", "errors")  # and what of its own context

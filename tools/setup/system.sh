@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Finds what the project needs of the system: Python 3.11, Node.js 20, npm, Redis 7. Root gets what is missing from apt;
-# anybody else is told the one command. With `python` as argument it only prints the interpreter to use, with `tests` it
-# finds what the tests need besides.
+# anybody else is told the one command. With `python` as argument it only prints the interpreter to use; with `tests` or
+# `image` it finds what the tests, or building the image, need besides.
 set -euo pipefail
 
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -70,8 +70,19 @@ need_faketime() {
     have faketime || refuse "faketime was installed but is not on PATH"
 }
 
+# They build the image without a daemon, on a base made of Debian's packages.
+need_buildah() {
+    { have buildah && have debootstrap; } || provide "buildah with debootstrap" buildah debootstrap
+    { have buildah && have debootstrap; } || refuse "buildah and debootstrap were installed but are not on PATH"
+    [ "$(id -u)" = 0 ] || refuse "the image is built and run as root, which mounts and changes identities: use sudo"
+}
+
 if [ "${1:-}" = tests ]; then
     need_faketime
+    exit
+fi
+if [ "${1:-}" = image ]; then
+    need_buildah
     exit
 fi
 need_python

@@ -11,8 +11,9 @@ from storage.commits import again_if_lost
 from storage.database import Connection
 from storage.rows import value_from
 from tayho.coordination import store
+from tayho.coordination.batching import release_children, restore_children
 from tayho.coordination.control.constants import CANCELLED
-from tayho.coordination.control.errors import ControlRefused, JobUnknown
+from tayho.coordination.control.errors import BatchMayTakeEffect, ControlRefused, JobUnknown, NotABatch
 from tayho.coordination.control.rules import Standing, cancel_refusal, replay_refusal
 from tayho.coordination.control.types import Cancelled, Deed, PageDone
 from tayho.coordination.reading import JobReader
@@ -23,6 +24,7 @@ from tayho.kernel.steps import step
 from tayho.kernel.transitions import JOB
 
 LOOK_AGAIN_SECONDS = 0.1
+TOOK_NO_EFFECT = frozenset({"dead", "not_actionable", "quarantined"})
 
 
 class JobControl(JobReader):
@@ -58,6 +60,23 @@ class JobControl(JobReader):
             raise refusal
         return Cancelled(job_id, done.has_ended[job_id])
 
+    async def release_children(self, tx: Connection, batch_job_id: UUID, deed: Deed) -> frozenset[UUID]:
+        """Let what a batch carried wait for another, in `tx`: the batch took no effect, and is not replayed any more.
+
+        Raises JobUnknown, NotABatch, BatchMayTakeEffect.
+        """
+        await store.LOCK_JOBS(tx, [batch_job_id])
+        row = await store.STANDING_OF_BATCH(tx, self._chain_id, self._environment, batch_job_id)
+        if row is None:
+            raise JobUnknown(batch_job_id)
+        if row["batch_children"] is not None and row["state"] not in TOOK_NO_EFFECT:
+            raise BatchMayTakeEffect(batch_job_id, row["state"])
+        released = await release_children(tx, batch_job_id)
+        if not released:
+            raise NotABatch(batch_job_id)
+        await self._record(tx, "release", deed, released, {"batch_job_id": str(batch_job_id)})
+        return released
+
     async def await_end(self, job_ids: Sequence[UUID], *, seconds: float) -> dict[UUID, str]:
         """The states of the jobs once all have ended, or after `seconds`: then some are not terminal."""
         states: dict[UUID, str] = dict.fromkeys(job_ids, "")
@@ -74,7 +93,9 @@ class JobControl(JobReader):
 
         async def once() -> PageDone:
             async with self._database.transaction() as tx:
+                await store.LOCK_JOBS(tx, job_ids)
                 asked, refused = await self._judge(tx, job_ids, replay_refusal)
+                await restore_children(tx, asked)
                 await store.PERMIT_REPLAY(tx)
                 queued = store.ids_of(await store.REPLAY_IF_DEAD(tx, asked))
                 await self._record(tx, "replay", deed, queued, detail)

@@ -11,9 +11,11 @@ from tayho.coordination.control.errors import (
     AlreadyEnded,
     BatchedNotCancellable,
     CancelRefused,
+    ChildrenElsewhere,
     ControlRefused,
     JobArchived,
     NotDead,
+    ReplayedWithBatch,
 )
 from tayho.kernel.transitions import JOB
 
@@ -30,12 +32,19 @@ class Standing:
     is_archived: bool
     # The type of its last error.
     error_type: str | None
+    # The batch that carries it, and of a batch how many of its children are not there to be carried again.
+    batch_job_id: UUID | None = None
+    children_missing: int = 0
 
 
 def replay_refusal(job: Standing) -> ControlRefused | None:
     """Why the job may not be replayed, or None."""
     if job.state != DEAD:
         return NotDead(job.job_id, job.state)
+    if job.batch_job_id is not None:
+        return ReplayedWithBatch(job.job_id, job.batch_job_id)
+    if job.children_missing:
+        return ChildrenElsewhere(job.job_id, job.children_missing)
     return JobArchived(job.job_id) if job.is_archived else None
 
 

@@ -98,6 +98,32 @@ class BulkDone:
 
 
 @frozen
+class Drained:
+    """The process that was drained or undrained; `changed` is false where it was so before."""
+
+    worker_id: UUID
+    instance_id: str
+    changed: bool
+
+
+@frozen
+class Standing:
+    """How far the drain of a process has come."""
+
+    # It says that it takes nothing and has nothing in hand.
+    is_drained: bool
+    has_stopped: bool
+    heartbeat_age_seconds: float
+    # Attempts of it that have not ended.
+    running: int
+
+    @property
+    def is_through(self) -> bool:
+        """Nothing of it is left to wait for."""
+        return self.running == 0 and (self.is_drained or self.has_stopped)
+
+
+@frozen
 class Pause:
     """Work that is not taken: a whole role, or one kind of it (`kind` is not empty)."""
 

@@ -64,7 +64,8 @@ def _causes(facts: LineageFacts) -> Iterator[_Found]:
     yield from _halted(facts)
     included = included_at(facts)
     if included is not None:
-        yield _confirming(facts, included)
+        # What waits for a person does not wait for blocks.
+        yield from _held(facts) if whole.hold == "result_missing" else (_confirming(facts, included),)
         return
     yield from _reorganised(facts)
     yield from _held(facts)
@@ -157,6 +158,11 @@ _HOLDS: dict[Hold, tuple[TxCause, str, str]] = {
         TxCause.NONCE_USED,
         "Its nonce is used and no receipt is of any transaction signed for it",
         "find out who else holds the key; the reconciler looks on",
+    ),
+    "result_missing": (
+        TxCause.RESULT_MISSING,
+        "It is mined, and its logs do not say what its kind needs of them",
+        "look at the contract that it called; nothing is guessed, and a release that can read the logs ends it",
     ),
 }
 

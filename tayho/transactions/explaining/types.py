@@ -179,6 +179,7 @@ class TxCause(Enum):
     FINAL = "final"
     HALTED = "halted"
     WAITING_FOR_CONFIRMATIONS = "waiting_for_confirmations"
+    RESULT_MISSING = "result_missing"
     NONCE_USED = "nonce_used"
     REORGANISED = "reorganised"
     ALLOCATED = "allocated"

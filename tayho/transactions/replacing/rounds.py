@@ -197,6 +197,7 @@ class Replacing:
         written = {row["lineage_id"] for row in rows}
         for renewal in renewals:
             is_ours = renewal.member.lineage.lineage_id in written
+            self._observe(Happening.REPLACED, renewal.cause, int(is_ours))
             log.info(
                 "lineage_replaced" if is_ours else "replaced_elsewhere",
                 lineage_id=str(renewal.member.lineage.lineage_id),

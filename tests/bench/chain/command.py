@@ -13,7 +13,7 @@ from rich.console import Console
 from nursery.asyncio_bridge import open_bridge
 from tests.bench.chain import peers, tayho_side
 from tests.bench.chain.parts import TAYHO, Figures
-from tests.bench.chain.report import document, table
+from tests.bench.chain.report import bounds, document, table
 from tests.bench.chain.sizes import Sizes
 from tests.bench.delivery.neighbours import ProcessorTimes
 from tests.bench.delivery.running import OTHERS_SHARE_MAX
@@ -58,6 +58,8 @@ def chain(
     figures = trio.run(_run, sizes, sides, lambda line: console.print(line, markup=False))
     others = ProcessorTimes.now().others_share_since(before)
     console.print(table(figures))
+    for line in bounds(figures):
+        console.print(line)
     console.print(f"SIGNER_LANE_DEPTH by lanes: {sizes.depth}; QUEUE_CONCURRENCY {sizes.concurrency}.")
     if others > OTHERS_SHARE_MAX:
         console.print(f"Other programs took {others:.0%} of the machine: measure again in quiet.")

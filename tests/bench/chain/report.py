@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import sched_getaffinity
 from typing import Any
 
 from rich.table import Table
 
 from tests.bench.chain.parts import TAYHO, Figures
 from tests.bench.chain.peers import LIMIT, PEERS
+from tests.bench.chain.processors import bound
 
 
 def document(figures: Figures) -> Mapping[str, Any]:
@@ -35,3 +37,15 @@ def table(figures: Figures) -> Table:
         figure = " ".join(path[2 if path[0] != LIMIT else 1 :])
         shown.add_row(side, figure, f"{value:,.0f}" if value >= 100 else f"{value:,.3g}", share)
     return shown
+
+
+def bounds(figures: Figures) -> list[str]:
+    """What bounds each configuration of tayho, one line each."""
+    cores: dict[str, dict[str, float]] = {}
+    for path, value in figures.items():
+        if "cores" in path:
+            cores.setdefault(path[1], {})[path[-1]] = value
+    return [
+        f"{name}: {bound(of_it, int(name.rpartition('_')[2]), len(sched_getaffinity(0)))}"
+        for name, of_it in cores.items()
+    ]

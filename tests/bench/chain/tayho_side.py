@@ -18,6 +18,7 @@ from tayho.coordination.types import NewJob
 from tayho.kernel.address import Address
 from tayho.protocol.counter import CounterRecord
 from tests.bench.chain.parts import TAYHO, Figures, Part
+from tests.bench.chain.processors import ProcessorUse
 from tests.bench.chain.replicas import ENVIRONMENT, Replica, replicas
 from tests.bench.chain.sizes import Sizes
 from tests.bench.chain.world import CHAIN_ID, World, world
@@ -141,7 +142,10 @@ async def _measured(
     await load.paced("paced", round(sizes.paced_per_second * sizes.paced_seconds), sizes.paced_per_second)
     await _all_ended(watch, running)
     began: datetime = await watch.fetchval("SELECT clock_timestamp()")
+    replicas_at_work = [replica.process.pid for replica in running]
+    used = ProcessorUse.now(replicas_at_work)
     await _keep_busy(load, watch, running, sizes)
+    cores = ProcessorUse.now(replicas_at_work).cores_since(used)
     await _all_ended(watch, running)
     row = await watch.fetchrow(_ENDED)
     mined = await chain.records()
@@ -156,6 +160,7 @@ async def _measured(
         (*path, "final"): float(rates["final"]),
         (*path, "submit_to_broadcast_ms", "p50"): latency[0],
         (*path, "submit_to_broadcast_ms", "p99"): latency[1],
+        **{(*path, "cores", program): taken for program, taken in cores.items()},
     }
 
 

@@ -1,6 +1,7 @@
 """Every way out of a nursery."""
 
 import asyncio  # breaks ARC-8
+import anyio  # breaks ARC-8
 import multiprocessing  # breaks ARC-8
 import os
 import threading  # breaks ARC-8

@@ -1,0 +1,1 @@
+"""The database logins of the processes: what each may, and no more."""

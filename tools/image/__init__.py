@@ -1,0 +1,1 @@
+"""Building the image where no container engine runs."""
