@@ -107,7 +107,7 @@ Scene: TypeAlias = Callable[[Stage], Awaitable[None]]
 async def load(stage: Stage) -> None:
     """A few jobs."""
     await stage.enqueue(3)
-    await stage.has_died(0.3)
+    await stage.has_died(RECONCILE_SECONDS / 2)
 
 
 async def growth(stage: Stage) -> None:

@@ -19,8 +19,8 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.crash, pytest.mark.services]
 
-# How often two replicas are given what one of them is to die over.
-ROUNDS_MAX = 12
+# For how long two replicas are given, again and again, what one of them is to die over.
+DEATH_SECONDS = 120
 SHALLOW = {"TX_REORG_LOOKBACK_BLOCKS": str(LOOKBACK_BLOCKS)}
 # It looks half as often, so that most of what heals falls to the one that is to die over it.
 LIVING = {"TX_RECONCILE_SECONDS": str(2 * RECONCILE_SECONDS)}
@@ -101,7 +101,8 @@ async def _die_at(stage: Stage, step: str) -> int:
         what="a second replica",
     )
     rounds = 0
-    while doomed.process.poll() is None and rounds < ROUNDS_MAX:
+    give_up_at = trio.current_time() + DEATH_SECONDS
+    while doomed.process.poll() is None and trio.current_time() < give_up_at:
         rounds += 1
         await STAGED.get(step, scenes.load)(stage)
     await stage.world.await_death(doomed, seconds=1)
