@@ -30,6 +30,7 @@ from tayho.kernel.jobs import (
     Quarantined,
     StaleAttempt,
 )
+from tayho.observability.backlog_instruments import BacklogInstruments
 from tayho.observability.endpoint_instruments import EndpointInstruments
 from tayho.observability.intent_instruments import IntentInstruments
 from tayho.observability.process_instruments import ProcessInstruments
@@ -92,22 +93,7 @@ class Metrics:
             registry=registry,
         )
         self._handlers_running = Gauge("tayho_handlers_running", "Handlers that run now", registry=registry)
-        self._outbox_rows = Gauge("tayho_outbox_rows", "Jobs that have not ended", registry=registry)
-        self._outbox_unpublished = Gauge(
-            "tayho_outbox_unpublished", "Jobs that were never published", registry=registry
-        )
-        self._outbox_oldest_due_seconds = Gauge(
-            "tayho_outbox_oldest_due_seconds", "How long the oldest due row waits for a publisher", registry=registry
-        )
-        self._queue_oldest_seconds = Gauge(
-            "tayho_queue_oldest_seconds", "How long the oldest due job waits for a worker", ["role"], registry=registry
-        )
-        self._processing_oldest_seconds = Gauge(
-            "tayho_processing_oldest_seconds",
-            "How long the oldest attempt has been running",
-            ["role"],
-            registry=registry,
-        )
+        self._backlog = BacklogInstruments(registry)
         self._lane_in_flight = Gauge("tayho_lane_in_flight", "Nonces in flight", ["signer"], registry=registry)
         self._lane_next_nonce = Gauge("tayho_lane_next_nonce", "The nonce fence", ["signer"], registry=registry)
         self._lane_open = Gauge(
@@ -187,21 +173,15 @@ class Metrics:
 
     def show_outbox(self, *, rows: float, unpublished: float, oldest_due_seconds: float) -> None:
         """How far the outbox is behind."""
-        self._outbox_rows.set(rows)
-        self._outbox_unpublished.set(unpublished)
-        self._outbox_oldest_due_seconds.set(oldest_due_seconds)
+        self._backlog.show_outbox(rows=rows, unpublished=unpublished, oldest_due_seconds=oldest_due_seconds)
 
     def show_ages(self, ages: Iterable[tuple[str, float, float]]) -> None:
         """Role, and the seconds that its oldest job waits and its oldest attempt runs; a role not named has neither."""
-        self.forget_ages()
-        for role, waiting_seconds, running_seconds in ages:
-            self._queue_oldest_seconds.labels(role=role).set(waiting_seconds)
-            self._processing_oldest_seconds.labels(role=role).set(running_seconds)
+        self._backlog.show_ages(ages)
 
     def forget_ages(self) -> None:
         """The ages of jobs cannot be read."""
-        self._queue_oldest_seconds.clear()
-        self._processing_oldest_seconds.clear()
+        self._backlog.forget_ages()
 
     def show_lane(self, signer: Address, *, in_flight: int, next_nonce: int, state: str) -> None:
         """One lane of the pool, which takes new work in the state `open` alone."""

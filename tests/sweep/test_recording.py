@@ -32,6 +32,17 @@ NOT_SWEPT: Final[Mapping[str, str]] = {
         "no job of the play has a nonce that another used, or a signer without its role; the next tick, "
         "or the next attempt, asks again, which tests/crash/test_lane_steps.py has die in between",
     ),
+    **dict.fromkeys(
+        [
+            *("coordination/batching.admit", "coordination/batching.batch_if_pending"),
+            *("coordination/batching.quarantine_if_pending", "coordination/batching.settle_if_batched"),
+            *("coordination/batching.release_children", "coordination/batching.standing_of_batch"),
+        ],
+        "no job of the play carries others; each is one statement of a transaction that is asked for again, which "
+        "tests/crash/test_batch_steps.py has die after it",
+    ),
+    "coordination/jobs.jobs_by_id": "a reconciler's question, which changes nothing; the next tick asks again",
+    "coordination/jobs.count_by_kind": "a demo's question, which changes nothing",
     "coordination/jobs.progress": "an engine's question, which changes nothing; the client asks again",
     "retryJob": "for a retry without a wait: the publisher gives every record a backoff",
 }
