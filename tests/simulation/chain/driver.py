@@ -81,6 +81,8 @@ class Driver:
     # Whether somebody else used a key of ours: then a job may lose its nonce, and with it its end.
     has_foreign: bool = False
     has_false_reverts: bool = False
+    # Whether blocks were taken back: then a call may meet another state than the one that its gas was estimated in.
+    has_other_past: bool = False
     _lying: tuple[Front, Rule] | None = None
     _checked_head: int = 0
 
@@ -153,9 +155,11 @@ class Driver:
         await self.ground.drop_all()
 
     async def do_reorganise(self, depth: int, how: str) -> None:
+        self.has_other_past = True
         await self.ground.reorganise(depth, how)
 
     async def do_roll_back(self, depth: int) -> None:
+        self.has_other_past = True
         await self.ground.roll_back(depth)
 
     async def do_foreign(self, signer: int, block: str) -> None:
