@@ -948,7 +948,7 @@ CREATE TABLE transactions.successions (
 
 ALTER TABLE coordination.attempts ADD CONSTRAINT attempts_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 
-ALTER TABLE coordination.operator_actions ADD CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'drain'::text, 'undrain'::text, 'signer_drain'::text, 'signer_undrain'::text, 'signer_retire_check'::text, 'signer_pool_rotate'::text, 'signer_pool_add'::text, 'key_retire_check'::text]))) NOT VALID;
+ALTER TABLE coordination.operator_actions ADD CONSTRAINT operator_actions_action_check CHECK ((action = ANY (ARRAY['replay'::text, 'cancel'::text, 'pause'::text, 'resume'::text, 'limit'::text, 'drain'::text, 'undrain'::text, 'signer_drain'::text, 'signer_undrain'::text, 'signer_retire_check'::text, 'signer_pool_rotate'::text, 'signer_pool_add'::text, 'key_retire_check'::text, 'release'::text]))) NOT VALID;
 
 ALTER TABLE coordination.outbox ADD CONSTRAINT outbox_job_id_fkey FOREIGN KEY (job_id) REFERENCES coordination.jobs(job_id);
 

@@ -14,7 +14,7 @@ ALTER TABLE coordination.operator_actions DROP CONSTRAINT operator_actions_actio
 ALTER TABLE coordination.operator_actions ADD CONSTRAINT operator_actions_action_check CHECK (
     action IN (
         'replay', 'cancel', 'pause', 'resume', 'limit', 'drain', 'undrain', 'signer_drain', 'signer_undrain',
-        'signer_retire_check', 'signer_pool_rotate', 'signer_pool_add', 'key_retire_check'
+        'signer_retire_check', 'signer_pool_rotate', 'signer_pool_add', 'key_retire_check', 'release'
     )
 ) NOT VALID;
 

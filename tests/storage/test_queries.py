@@ -129,7 +129,11 @@ async def test_the_server_understands_every_query(database_url: str, bridge: Non
     assert problems == []
 
 
-@pytest.mark.parametrize("ref", sorted(all_queries()))
+# What a login must be refused is tried in a transaction that never commits.
+COMMITTED = sorted(ref for ref in all_queries() if not ref.startswith("identities/denied."))
+
+
+@pytest.mark.parametrize("ref", COMMITTED)
 def test_no_query_leaves_a_trace_in_its_session(ref: str) -> None:
     """Goal: the pool may hand a connection on without a reset. Method: look for what outlives a transaction."""
     assert LEAVES_A_TRACE.search(all_queries()[ref].sql) is None
