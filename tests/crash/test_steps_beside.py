@@ -24,11 +24,19 @@ DEATH_SECONDS = 120
 SHALLOW = {"TX_REORG_LOOKBACK_BLOCKS": str(LOOKBACK_BLOCKS)}
 # It looks half as often, so that most of what heals falls to the one that is to die over it.
 LIVING = {"TX_RECONCILE_SECONDS": str(2 * RECONCILE_SECONDS)}
-# Steps of the delivery alone: every other is of a transaction's way.
+# Steps of the delivery, of scanners and of intents alone: every other is of a transaction's way.
 OF_DELIVERY = ("enqueue", "publish", "intake", "attempt", "delivery", "control", "worker", "retention", "schedule")
+OF_WORK_FOUND = ("scan", "intent", "batch")
 # An operator's process dies there, never a replica; where each has a test, replicas run beside it.
-OF_OPERATORS = {"world.after_adopt", "world.after_restart", "replace.after_wish"}
-TRANSACTIONAL = {step for step in STEPS if step.partition(".")[0] not in OF_DELIVERY} - OF_OPERATORS
+OF_OPERATORS = {
+    *("world.after_adopt", "world.after_restart", "replace.after_wish"),
+    *(step for step in STEPS if step.startswith("rotation.")),
+}
+# Only a kind that cannot read its own receipt comes there: tests/crash/test_batch_steps.py has one.
+OF_BLIND_KINDS = {"results.after_hold"}
+TRANSACTIONAL = (
+    {step for step in STEPS if not step.startswith((*OF_DELIVERY, *OF_WORK_FOUND))} - OF_OPERATORS - OF_BLIND_KINDS
+)
 # By what each step is reached that jobs alone do not reach.
 STAGED: dict[str, Scene] = {
     "world.after_anchor": scenes.growth,
