@@ -44,13 +44,19 @@ async def open_relaying(
     except (RpcError, StorageError) as error:
         raise EnvironmentRefused([str(error)]) from error
     truth = resources.truth
+    several = len(truth.voters) > 1
     batcher = Batcher(
         resources.database,
         coordination,
         IntentDomain(settings.chain_id, protocol),
         settings.environment,
         contract,
-        Sight(resources.reads, truth.heads.head, truth.reads if len(truth.voters) > 1 else None),
+        Sight(
+            resources.reads,
+            truth.heads.head,
+            agreed=truth.reads if several else None,
+            reached=truth.reached if several else None,
+        ),
         BatchSettings(
             window_milliseconds=settings.batch_window_milliseconds,
             items_max=settings.batch_max_items,

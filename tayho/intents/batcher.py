@@ -52,6 +52,8 @@ class Sight:
     head: Callable[[], Awaitable[Header]]
     # None where one endpoint decides alone.
     agreed: Callable[[], Awaitable[Reads]] | None = None
+    # The highest number that a majority tells at least, each of the questions by itself; None likewise.
+    reached: Callable[[Sequence[Question[int]]], Awaitable[Sequence[int | NoQuorum]]] | None = None
 
 
 class Batcher:
@@ -119,7 +121,7 @@ class Batcher:
         """What each needs alone. That one can never be carried is believed of a majority, and of nothing less."""
         found = [_late(one, head) or one for one in waiting]
         timely = [one for one in found if isinstance(one, Waiting)]
-        answers = await self._simulate(self._sight.reads, timely)
+        answers = await self._needed(timely)
         doubtful = [one for one, answer in zip(timely, answers, strict=True) if not isinstance(answer, int)]
         sized = {one.job_id: self._verdict(answer) for one, answer in zip(timely, answers, strict=True)}
         if doubtful and self._sight.agreed is not None:
@@ -127,11 +129,20 @@ class Batcher:
             sized |= {one.job_id: self._verdict(answer) for one, answer in zip(doubtful, again, strict=True)}
         return [sized[one.job_id] if isinstance(one, Waiting) else one for one in found]
 
+    async def _needed(self, waiting: Sequence[Waiting]) -> Sequence[int | RpcError]:
+        """The gas that each would use, as much of it as a majority tells at least.
+
+        On one endpoint's word an intent could be given too little, and fail for good.
+        """
+        if self._sight.reached is None or not waiting:
+            return await self._simulate(self._sight.reads, waiting)
+        return await self._sight.reached(self._questions(waiting))
+
     async def _simulate(self, reads: Reads, waiting: Sequence[Waiting]) -> list[int | RpcError]:
-        questions: list[Question[int]] = [
-            methods.estimate_gas(self._contract.alone(one.signed, GAS_LIMIT_MAX), "latest") for one in waiting
-        ]
-        return await reads.ask_many(questions) if questions else []
+        return await reads.ask_many(self._questions(waiting)) if waiting else []
+
+    def _questions(self, waiting: Sequence[Waiting]) -> list[Question[int]]:
+        return [methods.estimate_gas(self._contract.alone(one.signed, GAS_LIMIT_MAX), "latest") for one in waiting]
 
     def _verdict(self, answer: int | RpcError) -> Sized:
         if isinstance(answer, int):

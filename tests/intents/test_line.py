@@ -23,6 +23,7 @@ from tayho.intents.module import BATCH_KIND, Batcher, Sight
 from tayho.intents.module import Line as Places
 from tayho.kernel.address import Address
 from tayho.protocol.batches import ReferenceExecutor
+from tayho.voters import truth_of
 from tests.coordination.conftest import CHAIN_ID, ENVIRONMENT, SETTINGS
 from tests.coordination.test_races import until_waiting
 from tests.intents.conftest import DOMAIN, Line, intent, signed
@@ -38,8 +39,10 @@ HEAD = SimpleNamespace(gas_limit=30_000_000, timestamp_seconds=0)
 class Node:
     """A node for which every intent needs as much; `meanwhile` happens while it is asked for the first time."""
 
-    def __init__(self, meanwhile: Callable[[], Any] | None = None) -> None:
+    def __init__(self, meanwhile: Callable[[], Any] | None = None, *, shown: str = "node", gas: int = 120_000) -> None:
         self._meanwhile = meanwhile
+        self.shown = shown
+        self._gas = gas
 
     async def ask(self, call: Question[T]) -> T:
         raise AssertionError(call)
@@ -49,10 +52,17 @@ class Node:
         meanwhile, self._meanwhile = self._meanwhile, None
         if meanwhile is not None:
             await meanwhile()
-        return [cast("T", 120_000) for _ in calls]
+        return [cast("T", self._gas) for _ in calls]
 
 
-def batcher(line: Line, *, database: Database | None = None, node: Reads | None = None, **changes: Any) -> Batcher:
+def batcher(
+    line: Line,
+    *,
+    database: Database | None = None,
+    node: Reads | None = None,
+    voters: Sequence[Node] = (),
+    **changes: Any,
+) -> Batcher:
     opened = database or line.plane.database
 
     async def head() -> Any:
@@ -65,7 +75,7 @@ def batcher(line: Line, *, database: Database | None = None, node: Reads | None 
         DOMAIN,
         ENVIRONMENT,
         CONTRACT,
-        Sight(node or Node(), head),
+        Sight(node or Node(), head, reached=truth_of(voters).reached if voters else None),
         evolve(BATCHES, **changes),
         lambda what, label, count: None,
     )
@@ -83,6 +93,21 @@ async def rows(line: Line, sql: str, *arguments: object) -> list[tuple[Any, ...]
 async def batches(line: Line) -> int:
     ((count,),) = await rows(line, "SELECT count(*) FROM coordination.jobs WHERE kind = $1", BATCH_KIND)
     return count
+
+
+@pytest.mark.parametrize("told", [21_000, 9_000_000])
+async def test_one_endpoint_moves_no_stipend(line: Line, told: int) -> None:
+    """Goal: nobody's intent is starved, or priced out, on one endpoint's word (INT-5). Method: one of three voters, and
+    the pool itself, tell far too little or far too much; the stipend is the one that the two others give."""
+    alone = batcher(line, node=Node(gas=120_000))
+    await submit(line, 1)
+    await alone.look()
+    liar = Node(shown="liar", gas=told)
+    await submit(line, 2)
+    await batcher(line, node=liar, voters=[liar, Node(shown="one"), Node(shown="two")]).look()
+    (honest,), (disputed,) = await rows(line, "SELECT gas_stipend FROM intents.children ORDER BY changed_at")
+    # Two signatures have not as many zeros, and cost that much more or less to send.
+    assert disputed == pytest.approx(honest, abs=200)
 
 
 @pytest.mark.parametrize("items_max", [3, 64])
