@@ -21,6 +21,8 @@ def test_a_quick_run_measures_both_sides_and_prints_one_document() -> None:
     assert found.keys() == {
         *("accepted_per_second", "accepted_to_bare", "known_per_second", "statuses_per_second", "statuses_to_bare"),
         *("bare_posts_per_second", "bare_gets_per_second", "limited_per_second", "limited_statements"),
+        *("gas_alone", "gas_one_of_32"),
     }
     assert found["limited_statements"] == 0
+    assert found["gas_one_of_32"] < found["gas_alone"]
     assert min(found[name] for name in found.keys() - {"limited_statements"}) > 0

@@ -22,9 +22,12 @@ from tayho.coordination.module import Coordination
 from tayho.coordination.types import WorkerSettings
 from tayho.custody.module import recovered
 from tayho.demo.fleet import fleet
+from tayho.demo.running import run_demo
+from tayho.demo.types import DemoPlan
 from tayho.intents.module import Intents
 from tayho.intents.types import SignedIntent
 from tayho.local.stack import LocalStack, local_stack
+from tayho.protocol.intents import arguments_of
 from tests.api.engine.replicas import IDENTITY_KEY, body_of, replica
 from tests.bench.delivery.child import child
 from tests.bench.engine.load import Answered, request, send
@@ -34,6 +37,8 @@ from tests.waiting import until
 ENVIRONMENT = "bench"
 UNLIMITED = "1000000"
 WARMING = 100
+BATCHED = 32
+BATCH_GAS = 14_000_000
 
 Figures: TypeAlias = Mapping[str, float]
 
@@ -44,15 +49,16 @@ class Refused(Exception):
 
 @frozen
 class Sizes:
-    """How many requests of each kind a round sends, and how many rounds there are."""
+    """How many requests of each kind a round sends, how many rounds, and how many intents go the whole way."""
 
     requests: int = 2_000
     rounds: int = 3
+    intents: int = 500
 
     @classmethod
     def quick(cls) -> Sizes:
         """What only shows that everything works."""
-        return cls(requests=60, rounds=1)
+        return cls(requests=60, rounds=1, intents=0)
 
 
 async def run(sizes: Sizes, told: Callable[[str], None]) -> Figures:
@@ -62,7 +68,9 @@ async def run(sizes: Sizes, told: Callable[[str], None]) -> Figures:
             await migrate(stack.database_url)
             rounds = await _throughput(sizes, stack, reference, Path(folder), told)
             figures = {name: median(one[name] for one in rounds) for name in rounds[0]}
-            return figures | await _flood(sizes, stack, reference)
+            figures |= await _flood(sizes, stack, reference)
+            figures |= await _gas(reference)
+    return figures | (await _finals(sizes.intents) if sizes.intents else {})
 
 
 async def _throughput(
@@ -107,6 +115,29 @@ async def _round(number: int, bare_at: str, engine_at: str, reference: Reference
         "statuses_to_bare": statuses.per_second / bare_gets.per_second,
         "bare_posts_per_second": bare_posts.per_second,
         "bare_gets_per_second": bare_gets.per_second,
+    }
+
+
+async def _gas(reference: Reference) -> Figures:
+    """What an order costs on the chain, sent alone and as one of BATCHED."""
+    single = reference.signed(reference.order())
+    alone = await reference.do("execute", arguments_of(single.intent), single.signature)
+    children = [reference.signed(reference.order()) for _ in range(BATCHED)]
+    batched, results = await reference.execute(children, gas=BATCH_GAS)
+    if not (alone.succeeded and batched.succeeded and all(one.success for one in results)):
+        raise Refused("an order was refused by the chain")
+    return {"gas_alone": float(alone.gas_used), f"gas_one_of_{BATCHED}": batched.gas_used / BATCHED}
+
+
+async def _finals(intents: int) -> Figures:
+    """From the first submission to the last end, by the whole protocol of the demo: every role, one process each."""
+    report = await run_demo(DemoPlan(intents, replicas=1, kill=False), lambda _: None)
+    if not report.is_right:
+        raise Refused("the demo miscounted")
+    return {
+        "finals_per_second": report.figures.completed / report.seconds,
+        "accept_to_final_ms_p50": float(report.figures.accept_to_final_ms_p50),
+        "accept_to_final_ms_p99": float(report.figures.accept_to_final_ms_p99),
     }
 
 
