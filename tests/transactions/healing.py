@@ -180,9 +180,16 @@ class Healing:
         (receipt,) = [one for one in found if one is not None]
         return receipt
 
-    async def depth_of(self, effect: Effect) -> int:
-        """How many blocks must go for the job's receipt to go."""
-        return await self.head() - (await self.receipt(effect)).block_number + 1
+    async def take_back(self, effect: Effect) -> None:
+        """Let the block of the job's receipt go, and no block below it."""
+        receipt = await self.receipt(effect)
+        canonical = receipt.block_hash
+        # The node mines by itself: a block between the question for the head and the reorganisation would spare it.
+        while canonical == receipt.block_hash:
+            await self.reorganise(await self.head() - receipt.block_number + 1)
+            block = await self.engine.node.ask(methods.block_by_number(receipt.block_number))
+            assert block is not None
+            canonical = block.hash
 
     async def raw_of(self, effect: Effect, member_number: int = 1) -> str:
         """The bytes as the journal keeps them, opened."""

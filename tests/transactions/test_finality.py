@@ -37,7 +37,7 @@ async def test_what_was_final_and_changed_halts_the_pool(healing: Healing) -> No
     await replica.tick()
     (boundary,) = await healing.rows("SELECT * FROM transactions.boundaries")
     assert boundary["block_number"] == await healing.head() - LOOKBACK
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     with pytest.raises(FinalityViolated):
         await replica.tick()
     (halt,) = await replica.halts.open()
@@ -53,7 +53,7 @@ async def test_a_restart_does_not_forget_what_is_final(healing: Healing) -> None
     (effect,) = await healing.completed(replica, 1)
     await healing.mine(LOOKBACK + 1)
     await replica.tick()
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     later = healing.replica(name="two")
     with pytest.raises(FinalityViolated):
         await later.tick()
@@ -70,7 +70,7 @@ async def test_two_heads_are_held_to_one_boundary(healing: Healing) -> None:
     (effect,) = await healing.completed(first, 1)
     await healing.mine(LOOKBACK + 1)
     await first.tick()
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     with pytest.raises(FinalityViolated):
         await second.tick()
     assert [halt.kind for halt in await second.halts.open()] == ["finality_violated"]
@@ -99,7 +99,7 @@ async def test_an_operators_word_on_the_chain_stands(healing: Healing, is_restar
     (effect,) = await healing.completed(replica, 1)
     await healing.mine(LOOKBACK + 1)
     await replica.tick()
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     with pytest.raises(FinalityViolated):
         await replica.tick()
     (halt,) = await replica.halts.open()
@@ -112,7 +112,7 @@ async def test_an_operators_word_on_the_chain_stands(healing: Healing, is_restar
     (another,) = await healing.completed(later, 1, "another")
     await healing.mine(LOOKBACK + 1)
     await later.tick()
-    await healing.reorganise(await healing.depth_of(another))
+    await healing.take_back(another)
     with pytest.raises(FinalityViolated):
         await later.tick()
     assert len(await later.halts.open()) == 1

@@ -271,7 +271,7 @@ async def test_many_lineages_are_revived_page_by_page(healing: Healing, monkeypa
     monkeypatch.setattr(reorganising, "REVIVE_MAX", 2)
     replica = healing.replica()
     effects = await healing.completed(replica, 7)
-    await healing.reorganise(await healing.depth_of(effects[0]))
+    await healing.take_back(effects[0])
     await replica.tick()
     assert await healing.states(effects) == ["retry"] * 7
     await healing.settle(replica, effects, turns=20)
@@ -286,7 +286,7 @@ async def test_the_boundary_never_passes_what_was_not_looked_at(
     while nothing runs; the chain grows far beyond; however slowly, all are found, and none is called final before."""
     monkeypatch.setattr(reorganising, "BLOCKS_BEYOND", 2 - 2 * LOOKBACK)
     effects = await healing.completed(healing.replica(), 5)
-    await healing.reorganise(await healing.depth_of(effects[0]))
+    await healing.take_back(effects[0])
     await healing.mine(3 * LOOKBACK)
     await healing.settle(healing.replica(name="two"), effects, turns=20)
     assert [await healing.events(one) for one in effects] == [["mined", "un_mined", "mined"]] * 5
@@ -381,7 +381,7 @@ async def test_a_lineage_whose_job_went_on_without_it_is_disowned(healing: Heali
     await healing.ask("evm_setAutomine", False)
     assert await healing.engine.executor.execute(Kind(healing.call(effect.event)), job, begun.attempt) == Ended()
     await healing.ask("evm_setAutomine", True)
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     await replica.tick()
     old, new = await healing.rows("SELECT * FROM transactions.lineages ORDER BY lineage_id")
     assert (old["state"], new["state"]) == ("signed", "broadcast")
@@ -437,7 +437,7 @@ async def test_a_chain_that_began_anew_takes_nothing_of_the_old_one_back(healing
     await healing.rows(
         "UPDATE transactions.lanes SET world = world + 1, first_nonce = next_nonce WHERE signer = $1", row["signer"]
     )
-    await healing.reorganise(await healing.depth_of(effect))
+    await healing.take_back(effect)
     await healing.replica(name="two").tick()
     assert await healing.states([effect]) == ["completed"]
     assert not await healing.rows("SELECT FROM transactions.reorganisations")
