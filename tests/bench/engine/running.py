@@ -126,7 +126,7 @@ async def _gas(reference: Reference) -> Figures:
     batched, results = await reference.execute(children, gas=BATCH_GAS)
     if not (alone.succeeded and batched.succeeded and all(one.success for one in results)):
         raise Refused("an order was refused by the chain")
-    return {"gas_alone": float(alone.gas_used), f"gas_one_of_{BATCHED}": batched.gas_used / BATCHED}
+    return {"gas_alone": alone.gas_used, f"gas_one_of_{BATCHED}": batched.gas_used // BATCHED}
 
 
 async def _finals(intents: int) -> Figures:
