@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import cast
 
@@ -55,9 +56,9 @@ class EpochFacts(MarketKind):
     event: str
     value_name: str
 
+    @abstractmethod
     def feed_of(self, market: Market) -> EpochFeed | None:
         """The feed that this kind posts."""
-        raise NotImplementedError
 
     async def discover(self, reads: Reads) -> Discovered:
         """The facts that are missing and whose sources are to be believed. Raises RpcError, ResultRefused."""

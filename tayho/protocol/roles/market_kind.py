@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -27,16 +28,16 @@ class Told:
         return observed.observed_at + self.reader.feed.bounds.age_seconds_max
 
 
-class MarketKind(ProtocolKind):
+class MarketKind(ProtocolKind, ABC):
     """A kind about one feed of each market that has it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.told: Sequence[Told] = ()
 
+    @abstractmethod
     def feed_of(self, market: Market) -> Feed | None:
         """The feed that this kind is about; None where the market has none."""
-        raise NotImplementedError
 
     def prepare(self, surroundings: Surroundings) -> None:
         """Learn which markets have the feed."""
