@@ -23,6 +23,13 @@ OF_INTENTS = (
         f"{_LINE}::test_what_another_relayer_took_meanwhile_is_left_to_it",
     ),
     Guard(
+        "a stipend is what a majority says is needed",
+        "tayho/intents/batcher.py",
+        "        if self._sight.reached is None or not waiting:\n",
+        "        if True:\n",
+        f"{_LINE}::test_one_endpoint_moves_no_stipend",
+    ),
+    Guard(
         "an intent is in one batch",
         "sql/migrations/0009_intents.sql",
         "CREATE UNIQUE INDEX children_one_batch",
